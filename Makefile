@@ -1,0 +1,40 @@
+# Everything a fresh machine needs: Python 3.11+, pip and make. `make help` lists the targets.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo test test-all lint format bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+# The stamp is renewed whenever the dependencies change.
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## show a world and count what can happen in it
+	$(BIN)/python examples/first_world.py
+
+test: lint  ## lint, type check and the default tests (a few minutes)
+	$(BIN)/python -m pytest
+
+test-all: lint  ## the default tests and the slow ones
+	$(BIN)/python -m pytest -m ''
+
+lint: $(VENV)/.installed  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed  ## let ruff tidy the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed  ## measure the compiled worlds against the plain oracle
+	$(BIN)/python benchmarks/bench_worlds.py
+
+clean:  ## remove the virtual environment and all caches
+	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

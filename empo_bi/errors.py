@@ -1,0 +1,50 @@
+"""The errors and warnings of empo_bi.
+
+Each message says what was found, what was expected and what to do next. Every class also derives from the builtin that
+a caller would expect, so ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EmpoError(Exception):
+    """Base of all errors that empo_bi raises on purpose."""
+
+
+class WorldFileError(EmpoError, ValueError):
+    """A world's text cannot be read, or describes no valid world."""
+
+
+class WorldNotFoundError(EmpoError, FileNotFoundError):
+    """No file and no shipped world of that name."""
+
+    def __str__(self) -> str:  # OSError would print errno and file name instead of the message
+        return str(self.args[0]) if self.args else ""
+
+
+class InvalidStateError(EmpoError, ValueError):
+    """A state tuple that cannot occur in the world it was given to."""
+
+
+class InvalidActionError(EmpoError, ValueError):
+    """An action profile of the wrong length, or an action outside the action set."""
+
+
+class MissingAgentError(EmpoError, ValueError):
+    """A human or a robot is needed and the world has none."""
+
+
+class WorldWarning(UserWarning):
+    """Something in a world's text looks like a slip; under ``strict=True`` it is a :class:`WorldFileError`."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``" Did you mean 'max_steps'?"`` for a near miss, else the empty string.
+
+    Exists because every complaint about an unknown name should end with the most likely remedy.
+    """
+    near = difflib.get_close_matches(str(word), list(known), n=2, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""

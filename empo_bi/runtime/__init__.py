@@ -1,0 +1,1 @@
+"""What runs below the mathematics: compilation of kernels and, later, blocks, memory and progress."""

@@ -1,0 +1,255 @@
+"""State tuples to packed keys and back.
+
+At the edge a state is the specification's nested tuple ``(step, agents, mobile, mutable)``; inside it is a step and a key.
+Tuples are translated one by one, which is fine at the edge and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.errors import InvalidStateError
+from empo_bi.world import codes
+from empo_bi.world.codes import Door, Kind
+from empo_bi.world.expand import KeyArray, pack_rows, unpack_keys
+from empo_bi.world.layout import (
+    AGENT_SLOTS,
+    AWAITING,
+    CARRIED,
+    CELL,
+    CONDITION,
+    CONTROLLED,
+    DIRECTION,
+    ENABLED,
+    FORCED,
+    IS_ON,
+    OBJECT_SLOTS,
+    PAUSED,
+    RECORDED,
+    TERMINATED,
+    MapObject,
+    StateLayout,
+)
+from empo_bi.world.tables import Tables
+
+State = tuple[Any, ...]
+
+_DOOR_FLAGS = {Door.OPEN: (True, False), Door.CLOSED: (False, False), Door.LOCKED: (False, True)}  # is_open, is_locked
+_DOOR_CONDITIONS = {flags: condition for condition, flags in _DOOR_FLAGS.items()}
+
+
+class StateCodec:
+    """Translates the states of one world."""
+
+    def __init__(self, layout: StateLayout, tables: Tables) -> None:
+        self.layout = layout
+        self._tables = tables
+        self._xy: list[tuple[int, int]] = [(int(x), int(y)) for x, y in layout.cell_xy]
+        self._type_number = {(kind.name.lower(), colour): n for n, (kind, colour) in enumerate(layout.types)}
+        self._carried = [(kind.name.lower(), colour) for kind, colour in layout.types[: layout.item_types]]
+        self._mutable = [(i, thing) for i, thing in enumerate(layout.objects) if thing.is_in_state]
+        changeable = np.zeros(layout.n_slots, dtype=bool)
+        changeable[[f.slot for f in layout.fields]] = True
+        self._frozen_slots = np.flatnonzero(~changeable)
+
+    # --- tuples -> keys -----------------------------------------------------------------------------------------------
+
+    def encode(self, states: Iterable[State]) -> tuple[npt.NDArray[np.int64], KeyArray]:
+        """Steps ``(S,)`` and keys ``(S, W)`` of state tuples.
+
+        Raises
+        ------
+        InvalidStateError
+            If a tuple is malformed, or describes what cannot be in this world.
+        """
+        states = list(states)
+        steps = np.empty(len(states), dtype=np.int64)
+        row_SR = np.empty((len(states), self.layout.n_slots), dtype=np.int32)
+        for s, state in enumerate(states):
+            try:
+                steps[s], row_SR[s] = self._row_of(state)
+            except InvalidStateError:
+                raise
+            except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+                raise InvalidStateError(
+                    f"not a state of this world: {state!r} ({type(error).__name__}: {error}); a state is "
+                    "(step, agents, mobile, mutable), as world.initial_state() shows"
+                ) from error
+        return steps, self.pack(row_SR)
+
+    def pack(self, row_SR: npt.NDArray[np.int32]) -> KeyArray:
+        key_SW = np.empty((len(row_SR), self.layout.n_words), dtype=np.uint64)
+        pack_rows(self._tables, row_SR, key_SW)
+        return key_SW
+
+    def _row_of(self, state: State) -> tuple[int, npt.NDArray[np.int32]]:
+        layout = self.layout
+        step, agents, mobile, mutable = state
+        if not 0 <= step <= layout.spec.max_steps or step != int(step):
+            raise InvalidStateError(
+                f"step {step!r} is outside this world's 0 to {layout.spec.max_steps}; load it with a larger max_steps"
+            )
+        if len(agents) != layout.n_agents or len(mutable) != len(self._mutable):
+            raise InvalidStateError(
+                f"state with {len(agents)} agents and {len(mutable)} mutable objects; this world has {layout.n_agents} "
+                f"and {len(self._mutable)}. Was it made for another world?"
+            )
+        row = layout.initial_row.copy()
+        row[: layout.first_thing] = [slot for entry in agents for slot in self._agent_slots(entry)]
+        row[layout.first_thing : layout.first_object] = self._thing_cells(agents, mobile)
+        objects = row[layout.first_object :].reshape(-1, OBJECT_SLOTS)
+        for (i, thing), entry in zip(self._mutable, mutable, strict=True):
+            self._set_object(objects[i], thing, entry)
+        self._check_row(row, state)
+        return int(step), row
+
+    def _check_row(self, row: npt.NDArray[np.int32], state: State) -> None:
+        layout = self.layout
+        held = np.concatenate([row[CELL : layout.first_thing : AGENT_SLOTS], row[layout.first_thing : layout.first_object]])
+        held = held[held > 0]
+        if len(np.unique(held)) < len(held):
+            raise InvalidStateError(f"two agents or things on one cell in {state!r}; a cell holds one of them at most")
+        wrong = [slot for slot in self._frozen_slots if row[slot] != layout.initial_row[slot]]
+        if wrong:
+            raise InvalidStateError(f"{self._slot_name(wrong[0])} can never have that value in this world: {state!r}")
+
+    def _slot_name(self, slot: int) -> str:
+        layout = self.layout
+        if slot < layout.first_thing:
+            names = ("x, y", "direction", "terminated", "paused", "carried item", "forced action")
+            return f"agent {slot // AGENT_SLOTS}'s {names[slot % AGENT_SLOTS]}"
+        thing = layout.objects[(slot - layout.first_object) // OBJECT_SLOTS]
+        return f"the {codes.MUTABLE_NAMES[thing.kind]} at ({thing.x}, {thing.y})"
+
+    def _cell(self, x: int, y: int) -> int:
+        spec = self.layout.spec
+        if not (0 <= x < spec.width and 0 <= y < spec.height and spec.can_be_occupied(x, y)):
+            raise InvalidStateError(f"something is on cell ({x}, {y}), where this world has a wall or a button, or nothing")
+        return int(self.layout.cell_number[y, x])
+
+    def _agent_slots(self, entry: Sequence[Any]) -> list[int]:
+        x, y, direction, terminated, started, paused, kind, colour, forced = entry
+        if started is not True or direction not in (0, 1, 2, 3):
+            raise InvalidStateError(f"agent {entry!r}: the direction is 0 to 3, and the fifth entry always True")
+        if forced is not None and forced not in range(len(self.layout.spec.actions)):
+            raise InvalidStateError(f"agent {entry!r}: forced action {forced!r} is not in the world's action set")
+        carried = 0 if kind is None and colour is None else self._type_number.get((kind, colour), len(self._carried)) + 1
+        if carried > len(self._carried):
+            raise InvalidStateError(f"agent {entry!r} carries a {colour} {kind}, but the map has none")
+        slots = [0] * AGENT_SLOTS
+        slots[CELL], slots[DIRECTION], slots[CARRIED] = self._cell(x, y), direction, carried
+        slots[TERMINATED], slots[PAUSED] = _flag(terminated), _flag(paused)
+        slots[FORCED] = 0 if forced is None else forced + 1
+        return slots
+
+    def _thing_cells(self, agents: Sequence[Any], mobile: Sequence[Any]) -> list[int]:
+        """The cell of each thing, those of one type in order, 0 for the ones that do not lie on the ground."""
+        layout = self.layout
+        by_type: list[list[int]] = [[] for _ in layout.types]
+        for kind, x, y, *colour in mobile:
+            number = self._type_number.get((kind, colour[0] if colour else None))
+            if number is None:
+                raise InvalidStateError(f"({kind!r}, {x}, {y}, ...) in mobile: the map has no such thing")
+            by_type[number].append(self._cell(x, y))
+        cells = []
+        for number, (kind, colour) in enumerate(layout.types):
+            first, last = layout.type_range(number)
+            missing = last - first - len(by_type[number])
+            carried = sum((entry[6], entry[7]) == (kind.name.lower(), colour) for entry in agents)
+            # Pushables never vanish; an item may be carried; a box may have been opened.
+            if missing < carried or (missing > carried and kind != Kind.BOX):
+                raise InvalidStateError(
+                    f"{len(by_type[number])} {kind.name.lower()}s on the ground and {carried} carried, the map has {last - first}"
+                )
+            cells += [0] * missing + sorted(by_type[number])
+        return cells
+
+    def _set_object(self, slots: npt.NDArray[np.int32], thing: MapObject, entry: Sequence[Any]) -> None:
+        name, x, y, *flags = entry
+        if (name, x, y) != (codes.MUTABLE_NAMES[thing.kind], thing.x, thing.y):
+            raise InvalidStateError(
+                f"{entry!r} in mutable; expected the {codes.MUTABLE_NAMES[thing.kind]} at ({thing.x}, {thing.y})"
+            )
+        if thing.kind in codes.DOORS:
+            is_open, is_locked = flags
+            if (is_open, is_locked) not in _DOOR_CONDITIONS:
+                raise InvalidStateError(f"{entry!r}: a door is open, closed or locked, never open and locked")
+            slots[CONDITION] = _DOOR_CONDITIONS[is_open, is_locked]
+        elif thing.kind == Kind.PAUSE_SWITCH:
+            is_on, enabled = flags
+            slots[IS_ON], slots[ENABLED] = _flag(is_on), _flag(enabled)
+        elif thing.kind == Kind.CONTROL_BUTTON:
+            enabled, controlled, recorded, awaiting = flags
+            slots[ENABLED], slots[AWAITING] = _flag(enabled), _flag(awaiting)
+            slots[CONTROLLED] = self._optional(controlled, self.layout.n_agents, entry)
+            slots[RECORDED] = self._optional(recorded, len(self.layout.spec.actions), entry)
+        else:
+            (slots[0],) = (_flag(flag) for flag in flags)
+
+    def _optional(self, value: int | None, limit: int, entry: Sequence[Any]) -> int:
+        if value is None:
+            return 0
+        if value not in range(limit):
+            raise InvalidStateError(f"{entry!r}: {value!r} is not below {limit}")
+        return value + 1
+
+    # --- keys -> tuples -----------------------------------------------------------------------------------------------
+
+    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[State]:
+        """State tuples of steps (a number, or one a state) and keys ``(S, W)``."""
+        rows = self.unpack(key_SW).tolist()
+        all_steps = np.broadcast_to(np.asarray(steps, dtype=np.int64), len(rows)).tolist()
+        return [self._state_of(step, row) for step, row in zip(all_steps, rows, strict=True)]
+
+    def unpack(self, key_SW: KeyArray) -> npt.NDArray[np.int32]:
+        """Rows ``(S, slots)`` of keys."""
+        key_SW = np.ascontiguousarray(key_SW, dtype=np.uint64).reshape(-1, self.layout.n_words)
+        row_SR = np.empty((len(key_SW), self.layout.n_slots), dtype=np.int32)
+        unpack_keys(self._tables, key_SW, row_SR)
+        return row_SR
+
+    def _state_of(self, step: int, row: list[int]) -> State:
+        layout = self.layout
+        agents = tuple(self._agent_entry(row[i : i + AGENT_SLOTS]) for i in range(0, layout.first_thing, AGENT_SLOTS))
+        mobile = sorted(
+            self._thing_entry(k, cell) for k, cell in enumerate(row[layout.first_thing : layout.first_object]) if cell
+        )
+        mutable = []
+        for i, thing in self._mutable:
+            first = layout.first_object + i * OBJECT_SLOTS
+            mutable.append(_object_entry(thing, row[first : first + OBJECT_SLOTS]))
+        return step, agents, tuple(mobile), tuple(mutable)
+
+    def _agent_entry(self, slots: list[int]) -> tuple[Any, ...]:
+        kind, colour = self._carried[slots[CARRIED] - 1] if slots[CARRIED] else (None, None)
+        forced = slots[FORCED] - 1 if slots[FORCED] else None
+        terminated, paused = bool(slots[TERMINATED]), bool(slots[PAUSED])
+        return (*self._xy[slots[CELL]], slots[DIRECTION], terminated, True, paused, kind, colour, forced)
+
+    def _thing_entry(self, k: int, cell: int) -> tuple[Any, ...]:
+        thing = self.layout.things[k]
+        entry = (thing.kind.name.lower(), *self._xy[cell])
+        return entry if thing.colour is None else (*entry, thing.colour)
+
+
+def _object_entry(thing: MapObject, slots: list[int]) -> tuple[Any, ...]:
+    head = (codes.MUTABLE_NAMES[thing.kind], thing.x, thing.y)
+    if thing.kind in codes.DOORS:
+        return (*head, *_DOOR_FLAGS[Door(slots[CONDITION])])
+    if thing.kind == Kind.PAUSE_SWITCH:
+        return (*head, bool(slots[IS_ON]), bool(slots[ENABLED]))
+    if thing.kind == Kind.CONTROL_BUTTON:
+        controlled = slots[CONTROLLED] - 1 if slots[CONTROLLED] else None
+        recorded = slots[RECORDED] - 1 if slots[RECORDED] else None
+        return (*head, bool(slots[ENABLED]), controlled, recorded, bool(slots[AWAITING]))
+    return (*head, bool(slots[0]))
+
+
+def _flag(value: Any) -> int:
+    if value not in (True, False):
+        raise InvalidStateError(f"found {value!r} where a state has True or False")
+    return int(value)

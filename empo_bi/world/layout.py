@@ -1,0 +1,223 @@
+"""How a state becomes a row of integers, and a row a few 64-bit words.
+
+**Cells** are numbered: 0 stands for every wall and for everything outside the grid, 1 to ``n_occupiable`` are the cells on
+which something can be, column by column (so that sorting numbers sorts by x, then y), and the rest are cells that show
+something but never hold anything, such as buttons.
+
+**A row** has six slots an agent, one slot a thing (block, rock, key, ball, box: the number of its cell, 0 while it is
+carried or gone), four slots an object with flags. Things of one type (kind and colour) are interchangeable, so their
+slots are kept sorted: equal states have equal rows.
+
+**A key** packs those slots that can ever change, each into as many bits as its values need, no slot across two words. The
+step count is not part of it: a key is the *body* of a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.world import codes
+from empo_bi.world.codes import Action, Door, Kind
+from empo_bi.world.spec import WorldSpec
+
+# Slots of an agent. CARRIED is a type number + 1, FORCED an action id + 1, 0 means none.
+CELL, DIRECTION, TERMINATED, PAUSED, CARRIED, FORCED = range(6)
+AGENT_SLOTS = 6
+# Slots of an object with flags, by kind: door; magic wall; bush; button; pause switch; control button.
+CONDITION = ACTIVE = TRAMPLED = ENABLED = 0
+IS_ON = 1
+CONTROLLED, RECORDED, AWAITING = 1, 2, 3  # CONTROLLED is an agent's index + 1, RECORDED an action id + 1, 0 means none
+OBJECT_SLOTS = 4
+
+WALL_CELL = 0
+WORD_BITS = 64
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A block, rock, key, ball or box. ``type`` numbers its (kind, colour)."""
+
+    kind: Kind
+    colour: str | None
+    type: int
+    cell: int
+
+
+@dataclass(frozen=True)
+class MapObject:
+    """An object that stays where it is but has flags, or is operated: doors, magic walls, bushes, buttons, switches."""
+
+    kind: Kind
+    x: int
+    y: int
+    colour: str | None
+    trait: int
+
+    @property
+    def is_in_state(self) -> bool:
+        return self.kind in codes.MUTABLE_NAMES
+
+
+@dataclass(frozen=True)
+class Field:
+    """Where a row's slot lies in the key."""
+
+    slot: int
+    word: int
+    shift: int
+    width: int
+
+
+class StateLayout:
+    """Cells, things, objects and bit fields of one world.
+
+    Attributes
+    ----------
+    cell_number : (height, width) int32
+    cell_xy : (n_cells, 2) int32, (-1, -1) for the wall cell
+    n_occupiable : int
+        Things and agents are only ever on cells 1 to ``n_occupiable``.
+    item_types, types : int, list of (kind, colour)
+        Types below ``item_types`` can be carried.
+    things, objects : in row order; objects in reading order of the map
+    initial_row : (n_slots,) int32
+    fields, n_words : the key
+    """
+
+    def __init__(self, spec: WorldSpec) -> None:
+        self.spec = spec
+        self.n_agents = len(spec.agents)
+        self._number_cells()
+        self._list_things()
+        self._list_objects()
+        self.initial_row = self._build_initial_row()
+        self.fields, self.n_words = _pack_fields(self._slot_widths())
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def first_thing(self) -> int:
+        return self.n_agents * AGENT_SLOTS
+
+    @property
+    def first_object(self) -> int:
+        return self.first_thing + len(self.things)
+
+    @property
+    def n_slots(self) -> int:
+        return self.first_object + len(self.objects) * OBJECT_SLOTS
+
+    def type_range(self, type_number: int) -> tuple[int, int]:
+        """The consecutive things of one type, as ``(first, past the last)``."""
+        members = [i for i, thing in enumerate(self.things) if thing.type == type_number]
+        return members[0], members[-1] + 1
+
+    # --- construction -------------------------------------------------------------------------------------------------
+
+    def _number_cells(self) -> None:
+        spec = self.spec
+        column_by_column = [(x, y) for x in range(spec.width) for y in range(spec.height)]
+        occupiable = [(x, y) for x, y in column_by_column if spec.can_be_occupied(x, y)]
+        others = [
+            (x, y)
+            for x, y in column_by_column
+            if not spec.can_be_occupied(x, y) and spec.cells[y][x].kind != Kind.WALL
+        ]
+        self.n_occupiable = len(occupiable)
+        self.cell_xy: npt.NDArray[np.int32] = np.array([(-1, -1), *occupiable, *others], dtype=np.int32)
+        self.cell_number: npt.NDArray[np.int32] = np.zeros((spec.height, spec.width), dtype=np.int32)
+        self.cell_number[self.cell_xy[1:, 1], self.cell_xy[1:, 0]] = np.arange(1, len(self.cell_xy))
+
+    def _list_things(self) -> None:
+        found = [
+            (cell.kind, cell.colour, int(self.cell_number[y, x]))
+            for y, row in enumerate(self.spec.cells)
+            for x, cell in enumerate(row)
+            if cell.kind in codes.PUSHABLES or cell.kind in codes.ITEMS
+        ]
+        # Items first, so that the number of a carried type stays small.
+        self.types = sorted({(kind, colour) for kind, colour, _ in found}, key=lambda t: (t[0] in codes.PUSHABLES, t))
+        self.item_types = sum(kind in codes.ITEMS for kind, _ in self.types)
+        self.things = sorted(
+            (Thing(kind, colour, self.types.index((kind, colour)), cell) for kind, colour, cell in found),
+            key=lambda thing: (thing.type, thing.cell),
+        )
+
+    def _list_objects(self) -> None:
+        self.objects = [
+            MapObject(cell.kind, x, y, cell.colour, cell.trait)
+            for y, row in enumerate(self.spec.cells)
+            for x, cell in enumerate(row)
+            if cell.kind in codes.MUTABLE_NAMES or cell.kind == Kind.DISABLING_SWITCH
+        ]
+
+    def _build_initial_row(self) -> npt.NDArray[np.int32]:
+        row = np.zeros(self.n_slots, dtype=np.int32)
+        agents = row[: self.first_thing].reshape(self.n_agents, AGENT_SLOTS)
+        objects = row[self.first_object :].reshape(len(self.objects), OBJECT_SLOTS)
+        for agent, slots in zip(self.spec.agents, agents, strict=True):
+            slots[CELL], slots[DIRECTION] = self.cell_number[agent.y, agent.x], agent.direction
+        row[self.first_thing : self.first_object] = [thing.cell for thing in self.things]
+        for thing, slots in zip(self.objects, objects, strict=True):
+            if thing.kind in codes.DOORS:
+                slots[CONDITION] = thing.trait
+            elif thing.kind == Kind.MAGIC_WALL:
+                slots[ACTIVE] = 1
+            elif thing.kind in (Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON):
+                slots[ENABLED] = 1
+        return row
+
+    def _slot_widths(self) -> list[int]:
+        """Bits of each slot; 0 where the slot can never change in this world, which then costs nothing."""
+        actions, kinds = self.spec.actions, {thing.kind for thing in self.objects}
+        toggles = Action.TOGGLE in actions
+        lava = any(cell.kind == Kind.LAVA for row in self.spec.cells for cell in row)
+        cell = _bits(self.n_occupiable)
+        agent = [0] * AGENT_SLOTS
+        agent[CELL], agent[DIRECTION] = cell, 2
+        agent[TERMINATED] = int(lava or (toggles and Kind.KILL_BUTTON in kinds))
+        agent[PAUSED] = int(toggles and Kind.PAUSE_SWITCH in kinds)
+        agent[CARRIED] = _bits(self.item_types) if Action.PICKUP in actions else 0
+        agent[FORCED] = _bits(len(actions)) if toggles and Kind.CONTROL_BUTTON in kinds else 0
+        objects = [self._object_widths(thing, toggles) for thing in self.objects]
+        return agent * self.n_agents + [cell] * len(self.things) + [width for widths in objects for width in widths]
+
+    def _object_widths(self, thing: MapObject, toggles: bool) -> list[int]:
+        widths = [0] * OBJECT_SLOTS
+        if thing.kind in codes.DOORS:
+            widths[CONDITION] = _bits(Door.LOCKED) if toggles else 0
+        elif thing.kind == Kind.MAGIC_WALL:
+            widths[ACTIVE] = int(any(agent.can_enter_magic_walls for agent in self.spec.agents))
+        elif thing.kind == Kind.BUSH:
+            widths[TRAMPLED] = int(any(agent.is_robot_like for agent in self.spec.agents))
+        elif thing.kind in codes.MUTABLE_NAMES and toggles:
+            widths[ENABLED] = int(
+                any(switch.kind == Kind.DISABLING_SWITCH and switch.trait == thing.kind for switch in self.objects)
+            )
+            if thing.kind == Kind.PAUSE_SWITCH:
+                widths[IS_ON] = 1
+            elif thing.kind == Kind.CONTROL_BUTTON:
+                widths[CONTROLLED], widths[RECORDED] = _bits(self.n_agents), _bits(len(self.spec.actions))
+                widths[AWAITING] = 1
+        return widths
+
+
+def _bits(largest: int) -> int:
+    """Bits for the values 0 to ``largest``."""
+    return int(largest).bit_length()
+
+
+def _pack_fields(widths: list[int]) -> tuple[list[Field], int]:
+    """Place the slots one after the other, opening a new word where a slot does not fit any more."""
+    fields, word, shift = [], 0, 0
+    for slot, width in enumerate(widths):
+        if width == 0:
+            continue
+        if shift + width > WORD_BITS:
+            word, shift = word + 1, 0
+        fields.append(Field(slot, word, shift, width))
+        shift += width
+    return fields, word + 1

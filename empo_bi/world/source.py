@@ -1,0 +1,193 @@
+"""Where a world's text comes from: a file, a shipped world's name, a text, a mapping.
+
+The result is a plain mapping plus the line on which each key stands, so that every later complaint can point to it.
+YAML is loaded with the safe loader only; tags that would construct objects are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from empo_bi import worlds
+from empo_bi.errors import WorldFileError, WorldNotFoundError, did_you_mean
+
+MAX_BYTES = 1_000_000  # a map of 500 x 500 cells fits; more is surely another kind of file
+MAX_NODES = 200_000  # bounds what YAML aliases may unfold to
+_YAML_ENDINGS = (".yaml", ".yml")
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class WorldSource:
+    """A world as written: its mapping, where it came from, and the line of each key (empty when unknown)."""
+
+    mapping: dict[str, Any]
+    origin: str
+    name: str
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+
+    def place(self, *path: str | int) -> str:
+        """``file:line: key`` as far as known, the beginning of every complaint."""
+        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+        line = self.lines.get(path) or self.lines.get(path[:-1])
+        where = f"{self.origin}:{line}" if line else self.origin
+        return f"{where}: {key}" if key else where
+
+    def error(self, *path: str | int, message: str) -> WorldFileError:
+        return WorldFileError(f"{self.place(*path)}: {message}")
+
+
+def read_source(source: str | os.PathLike[str] | Mapping[str, Any]) -> WorldSource:
+    """Read a path, the name of a shipped world, a YAML or JSON text, or a mapping."""
+    if isinstance(source, Mapping):
+        return WorldSource(dict(source), origin="<mapping>", name=_name_of(source, "unnamed"))
+    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
+        return _parse(source, origin="<text>", name="unnamed", as_json=source.lstrip().startswith("{"))
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(
+            f"a world comes from a path, a shipped world's name, a YAML or JSON text or a mapping, "
+            f"not from {type(source).__name__}"
+        )
+    path = _find(source)
+    return _parse(_read(path), origin=str(path), name=path.stem, as_json=path.suffix.lower() not in _YAML_ENDINGS)
+
+
+def _find(source: str | os.PathLike[str]) -> Path:
+    """The file that a name or path stands for; a bare name is a shipped world first, a file in this folder second."""
+    name = os.fspath(source)
+    shipped = worlds.find(name) if isinstance(source, str) else None
+    path = Path(source).expanduser()
+    if shipped is not None and not path.suffix:
+        return shipped
+    if path.is_file():
+        return path
+    if shipped is not None:
+        return shipped
+    if path.is_dir():
+        raise WorldNotFoundError(f"{path} is a folder; give one of the world files in it")
+    hint = did_you_mean(name, [*worlds.available(), *(full.split("/")[-1] for full in worlds.available())])
+    raise WorldNotFoundError(
+        f"{name!r} is neither a file (looked in {Path.cwd()}) nor a shipped world.{hint} "
+        "empo_bi.worlds.available() lists the shipped ones."
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise WorldFileError(
+                f"{path}: {size:,} bytes; a world file has at most {MAX_BYTES:,}. Is it a world file at all?"
+            )
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise WorldFileError(
+            f"{path}: not UTF-8 text (byte {error.start}); a world file is YAML or JSON in UTF-8"
+        ) from error
+    except OSError as error:
+        raise WorldFileError(f"{path}: cannot be read ({error.strerror}); check the file's permissions") from error
+
+
+def _parse(text: str, *, origin: str, name: str, as_json: bool) -> WorldSource:
+    if len(text) > MAX_BYTES:
+        raise WorldFileError(f"{origin}: {len(text):,} characters; a world's text has at most {MAX_BYTES:,}")
+    lines: dict[KeyPath, int] = {}
+    if as_json and (mapping := _try_json(text, origin, must=origin != "<text>")) is not None:
+        content: Any = mapping
+    else:
+        content = _load_yaml(text, origin, lines)
+    if not isinstance(content, dict):
+        raise WorldFileError(
+            f"{origin}: found {type(content).__name__}, expected a mapping with at least the key 'map', "
+            "as in 'map: |' followed by the rows of the grid"
+        )
+    return WorldSource(content, origin, _name_of(content, name), lines)
+
+
+def _try_json(text: str, origin: str, *, must: bool) -> Any:
+    """JSON content, or None where the text may still be YAML in flow style (``must`` is false)."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        if not must:
+            return None
+        raise WorldFileError(
+            f"{origin}:{error.lineno}: not JSON ({error.msg}, column {error.colno}); "
+            "a file that does not end in .yaml or .yml is read as JSON: mend it, or rename it"
+        ) from error
+    except RecursionError as error:
+        raise WorldFileError(f"{origin}: nested too deeply for a world file") from error
+
+
+def _load_yaml(text: str, origin: str, lines: dict[KeyPath, int]) -> Any:
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _note_lines(node, (), lines, origin)
+        return loader.construct_document(node)
+    except yaml.constructor.ConstructorError as error:
+        problem = error.problem or "a tag that is not allowed"
+        raise WorldFileError(
+            f"{origin}{_line_of(error)}: {problem}; world files are plain data: remove the tag"
+        ) from error
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or str(error)
+        raise WorldFileError(
+            f"{origin}{_line_of(error)}: not YAML ({problem}); check indentation, quotes and colons around that line"
+        ) from error
+    except (RecursionError, ValueError, OverflowError) as error:
+        # WorldFileError is a ValueError too: complaints from _note_lines pass through.
+        if isinstance(error, WorldFileError):
+            raise
+        raise WorldFileError(f"{origin}: not a world file ({type(error).__name__}: {error})") from error
+    finally:
+        loader.dispose()
+
+
+def _line_of(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    return f":{mark.line + 1}" if mark else ""
+
+
+def _note_lines(root: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], origin: str) -> None:
+    """Record the line of each key and list entry; refuse repeated keys and texts that unfold without end."""
+    stack: list[tuple[yaml.Node, KeyPath]] = [(root, path)]
+    seen = 0
+    while stack:
+        node, here = stack.pop()
+        seen += 1
+        if seen > MAX_NODES:
+            raise WorldFileError(
+                f"{origin}: unfolds to more than {MAX_NODES:,} values; remove the repeated aliases (&, *)"
+            )
+        if isinstance(node, yaml.SequenceNode):
+            for i, child in enumerate(node.value):
+                lines.setdefault((*here, i), child.start_mark.line + 1)
+                stack.append((child, (*here, i)))
+        elif isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, child in node.value:
+                word = str(key.value)
+                if word in keys:
+                    raise WorldFileError(
+                        f"{origin}:{key.start_mark.line + 1}: key {word!r} stands twice in one mapping; keep one of them"
+                    )
+                keys.add(word)
+                lines.setdefault((*here, word), key.start_mark.line + 1)
+                stack.append((child, (*here, word)))
+
+
+def _name_of(mapping: Mapping[str, Any], otherwise: str) -> str:
+    metadata = mapping.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return name if isinstance(name, str) and name else otherwise

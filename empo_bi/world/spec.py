@@ -1,0 +1,433 @@
+"""A world's text, checked: :class:`WorldSpec` and the one function that makes it, :func:`read_spec`.
+
+Every complaint names file, line, key and value, and says what would be right. Slips that leave a usable world (an unknown
+key, a goal nobody can stand on, cells without a goal) are warnings, and errors under ``strict=True``.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from empo_bi.errors import WorldFileError, WorldWarning, did_you_mean
+from empo_bi.world import codes
+from empo_bi.world.codes import Action, CellCode, Kind
+from empo_bi.world.source import WorldSource
+
+MAX_STEPS = 2**31 - 1
+_RELEVANT_KEYS = (
+    "map", "max_steps", "orientations", "can_push_rocks", "can_enter_magic_walls", "stumble_probability",
+    "solidify_probability", "enter_bush_success_prob", "action_class", "possible_goals", "metadata",
+)  # fmt: skip
+_IRRELEVANT_KEYS = ("partial_obs", "agent_view_size", "see_through_walls", "seed", "width", "height")
+KNOWN_KEYS = (*_RELEVANT_KEYS, *_IRRELEVANT_KEYS)
+OVERRIDES = (*_RELEVANT_KEYS, "actions")
+
+# Never occupied by anybody, hence of no use as goals and in no need of one (section 8.4).
+_NEVER_ENTERED = {
+    Kind.WALL, Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON, Kind.DISABLING_SWITCH,
+}  # fmt: skip
+_NEED_NO_GOAL = {*_NEVER_ENTERED, Kind.LAVA, Kind.MAGIC_WALL, Kind.BUSH}
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """One agent at the start: where, which way it faces, and what its colour allows."""
+
+    x: int
+    y: int
+    colour: str
+    direction: int
+    can_push_rocks: bool
+    can_enter_magic_walls: bool
+
+    @property
+    def is_human(self) -> bool:
+        return self.colour == codes.HUMAN_COLOUR
+
+    @property
+    def is_robot(self) -> bool:
+        return self.colour == codes.ROBOT_COLOUR
+
+    @property
+    def is_robot_like(self) -> bool:
+        """Tramples bushes instead of entering them (section 1.4)."""
+        return self.is_robot or self.can_push_rocks or self.can_enter_magic_walls
+
+
+@dataclass(frozen=True)
+class GoalSpec:
+    """A rectangle of cells, corners included; ``is_cell`` tells "x,y" from the rectangle "x,y,x,y" (section 8.3)."""
+
+    rectangle: tuple[int, int, int, int]
+    is_cell: bool
+    weight: float
+
+    def covers(self, x: int, y: int) -> bool:
+        x1, y1, x2, y2 = self.rectangle
+        return x1 <= x <= x2 and y1 <= y <= y2
+
+
+@dataclass(frozen=True)
+class WorldSpec:
+    """A validated world: everything the planner needs to know, nothing about how it is computed.
+
+    ``cells[y][x]`` is what the map has there. Weights of ``goals`` sum to 1.
+    """
+
+    name: str
+    origin: str
+    cells: tuple[tuple[CellCode, ...], ...]
+    max_steps: int
+    agents: tuple[AgentSpec, ...]
+    action_set: str
+    stumble_probability: float
+    solidify_probability: float
+    enter_bush_success_prob: float
+    goals: tuple[GoalSpec, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        return len(self.cells[0])
+
+    @property
+    def height(self) -> int:
+        return len(self.cells)
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """Meaning of each action id."""
+        return codes.ACTION_SETS[self.action_set]
+
+    def can_be_occupied(self, x: int, y: int) -> bool:
+        """Whether an agent, pushable or item could ever be on the cell."""
+        kind = self.cells[y][x].kind
+        if kind == Kind.MAGIC_WALL:
+            return any(agent.can_enter_magic_walls for agent in self.agents)
+        return kind not in _NEVER_ENTERED
+
+
+def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *, strict: bool = False) -> WorldSpec:
+    """Check a world's mapping, with the caller's ``overrides`` in place of the file's values.
+
+    Raises
+    ------
+    WorldFileError
+        For anything that leaves no valid world; under ``strict`` also for what would otherwise be a
+        :class:`~empo_bi.errors.WorldWarning`.
+    TypeError
+        For an override that does not exist.
+    """
+    source = _override(source, overrides or {})
+    slips = _unknown_keys(source)
+    cells = _read_map(source)
+    spec = WorldSpec(
+        name=source.name,
+        origin=source.origin,
+        cells=cells,
+        max_steps=_read_steps(source),
+        agents=_read_agents(source, cells),
+        action_set=_read_action_set(source, cells),
+        stumble_probability=_read_probability(source, "stumble_probability", 0.5),
+        solidify_probability=_read_probability(source, "solidify_probability", 0.1),
+        enter_bush_success_prob=_read_probability(source, "enter_bush_success_prob", 1.0),
+        goals=_read_goals(source),
+        metadata=_read_metadata(source),
+    )
+    slips += _size_mismatch(source, spec) + _useless_goals(source, spec) + _uncovered_cells(source, spec)
+    if slips and strict:
+        raise WorldFileError("\n".join(slips))
+    for slip in slips:
+        warnings.warn(slip, WorldWarning, stacklevel=3)
+    return spec
+
+
+def _override(source: WorldSource, overrides: Mapping[str, Any]) -> WorldSource:
+    """A value passed by the caller always wins over the file (C9)."""
+    given = dict(overrides)
+    if "actions" in given:
+        if "action_class" in given:
+            raise TypeError("give either actions= or action_class=, they mean the same")
+        given["action_class"] = given.pop("actions")
+    for key in given:
+        if key not in _RELEVANT_KEYS:
+            raise TypeError(
+                f"load_world() has no option {key!r}.{did_you_mean(key, OVERRIDES)} Options: strict, {', '.join(OVERRIDES)}"
+            )
+    lines = {path: line for path, line in source.lines.items() if path[0] not in given}
+    return WorldSource({**source.mapping, **given}, source.origin, source.name, lines)
+
+
+# --- the map ----------------------------------------------------------------------------------------------------------
+
+
+def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
+    if "map" not in source.mapping:
+        near = [key for key in source.mapping if str(key).lower() in ("maps", "grid", "layout")]
+        hint = f" (found {near[0]!r}: is that it?)" if near else ""
+        raise source.error(message=f"the key 'map' is missing{hint}; it holds the grid, two characters a cell")
+    rows = _map_rows(source, source.mapping["map"])
+    if "grid_size" in source.mapping:
+        raise source.error("grid_size", message="not allowed beside a map, whose own size counts; remove it")
+    width = len(rows[0]) // 2
+    for y, row in enumerate(rows):
+        if len(row) % 2:
+            raise source.error(
+                "map", y, message=f"row {y} has {len(row)} characters ({row!r}); every cell takes two: is one missing?"
+            )
+        if len(row) // 2 != width:
+            raise source.error(
+                "map", y,
+                message=f"row {y} has {len(row) // 2} cells, row 0 has {width}; all rows need the same number of cells",
+            )  # fmt: skip
+    if width < 3 or len(rows) < 3:
+        raise source.error("map", message=f"{width} x {len(rows)} cells; a grid has at least 3 x 3")
+    return tuple(
+        tuple(_cell_code(source, row[2 * x : 2 * x + 2], x, y) for x in range(width)) for y, row in enumerate(rows)
+    )
+
+
+def _map_rows(source: WorldSource, value: Any) -> list[str]:
+    """The rows without white space, from any of the three forms: text, list of texts, list of lists of codes."""
+    if isinstance(value, str):
+        rows: list[Any] = value.strip().split("\n")
+    elif isinstance(value, Sequence) and value:
+        rows = list(value)
+    else:
+        raise source.error(
+            "map", message=f"found {value!r}, expected the rows of the grid as a text, a list of texts, or a list of "
+            "lists of two-letter codes",
+        )  # fmt: skip
+    plain = []
+    for y, row in enumerate(rows):
+        if isinstance(row, Sequence) and not isinstance(row, str) and all(isinstance(code, str) for code in row):
+            row = "".join(row)
+        if not isinstance(row, str):
+            raise source.error("map", y, message=f"row {y} is {row!r}; a row is a text or a list of two-letter codes")
+        plain.append("".join(row.split()))
+    return plain
+
+
+def _cell_code(source: WorldSource, code: str, x: int, y: int) -> CellCode:
+    try:
+        return codes.CELL_CODES[code]
+    except KeyError:
+        swapped = [known for known in codes.CELL_CODES if known.lower() == code.lower()]
+        hint = f" Did you mean {swapped[0]!r}?" if swapped else did_you_mean(code, codes.CELL_CODES)
+        raise source.error(
+            "map", y,
+            message=f"unknown code {code!r} at x={x}, y={y}.{hint} Codes are two characters, such as '..' (empty), 'We' "
+            "(wall), 'Ay' (human), 'Ae' (robot), 'Ro' (rock); the README lists all",
+        ) from None  # fmt: skip
+
+
+# --- single values ----------------------------------------------------------------------------------------------------
+
+
+def _read_steps(source: WorldSource) -> int:
+    value = source.mapping.get("max_steps", 100)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value <= MAX_STEPS:
+        raise source.error("max_steps", message=f"found {value!r}, expected a whole number of steps, 0 or more")
+    return int(value)
+
+
+def _read_probability(source: WorldSource, key: str, default: float) -> float:
+    value = source.mapping.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value <= 1:
+        raise source.error(key, message=f"found {value!r}, expected a probability from 0 to 1")
+    return float(value)
+
+
+def _read_action_set(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...]) -> str:
+    value = source.mapping.get("action_class")
+    names = [*codes.ACTION_SETS, *codes.AUTOMATIC_ACTION_SETS]
+    if value is None or value in codes.AUTOMATIC_ACTION_SETS:
+        return codes.default_action_set({cell.kind for row in cells for cell in row})
+    if isinstance(value, str):
+        wanted = value.lower().removesuffix("actions")
+        for name in codes.ACTION_SETS:
+            if name.lower().removesuffix("actions") == wanted:
+                return name
+    raise source.error(
+        "action_class",
+        message=f"found {value!r}, expected one of {', '.join(names)} (or small, object, minimal, mine)."
+        + did_you_mean(str(value), names),
+    )
+
+
+def _read_colours(source: WorldSource, key: str, default: str) -> set[str]:
+    """Colour letters as a text or list; None and the empty text mean nobody."""
+    value = source.mapping.get(key, default)
+    letters = list(value) if isinstance(value, str | Sequence) else [] if value is None else [value]
+    for letter in letters:
+        if letter not in codes.COLOURS:
+            raise source.error(
+                key, message=f"found {letter!r} in {value!r}, expected colour letters out of {''.join(codes.COLOURS)}, "
+                'as in "ye" for yellow and grey, or "" for nobody',
+            )  # fmt: skip
+    return {codes.COLOURS[letter] for letter in letters}
+
+
+def _read_metadata(source: WorldSource) -> Mapping[str, Any]:
+    value = source.mapping.get("metadata")
+    if value is not None and not isinstance(value, Mapping):
+        raise source.error("metadata", message=f"found {value!r}, expected a mapping such as 'name: My world'")
+    return dict(value or {})
+
+
+# --- agents -----------------------------------------------------------------------------------------------------------
+
+
+def _read_agents(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...]) -> tuple[AgentSpec, ...]:
+    """Agents in reading order of the map (section 1.4)."""
+    pushers = _read_colours(source, "can_push_rocks", "e")
+    enterers = _read_colours(source, "can_enter_magic_walls", "")
+    places = [
+        (x, y, cell.colour) for y, row in enumerate(cells) for x, cell in enumerate(row) if cell.kind == Kind.AGENT
+    ]
+    directions = _read_orientations(source, len(places))
+    return tuple(
+        AgentSpec(x, y, str(colour), direction, colour in pushers, colour in enterers)
+        for (x, y, colour), direction in zip(places, directions, strict=True)
+    )
+
+
+def _read_orientations(source: WorldSource, n_agents: int) -> list[int]:
+    value = source.mapping.get("orientations", 0)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        given = [_direction(source, entry, ("orientations", i)) for i, entry in enumerate(value)]
+        return (given + [0] * n_agents)[:n_agents]
+    return [_direction(source, value, ("orientations",))] * n_agents
+
+
+def _direction(source: WorldSource, value: Any, path: tuple[str | int, ...]) -> int:
+    if isinstance(value, str) and value in codes.DIRECTION_LETTERS:
+        return codes.DIRECTION_LETTERS[value]
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and 0 <= value <= 3:
+        return int(value)
+    raise source.error(
+        *path, message=f"found {value!r}, expected a direction: e, s, w, n or 0, 1, 2, 3, one for all agents or a list"
+    )
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+def _read_goals(source: WorldSource) -> tuple[GoalSpec, ...]:
+    """Goals in all their spellings (section 8.1); weights are relative and come out normalised."""
+    entries = source.mapping.get("possible_goals")
+    if entries is None:
+        return ()
+    if isinstance(entries, str | Mapping) or not isinstance(entries, Sequence):
+        raise source.error(
+            "possible_goals", message=f"found {entries!r}, expected a list with one goal an entry, as in '- 3,2'"
+        )
+    goals = [_read_goal(source, entry, i) for i, entry in enumerate(entries)]
+    total = sum(goal.weight for goal in goals)
+    return tuple(GoalSpec(goal.rectangle, goal.is_cell, goal.weight / total) for goal in goals)
+
+
+def _read_goal(source: WorldSource, entry: Any, i: int) -> GoalSpec:
+    weight, where = 1.0, entry
+    if isinstance(entry, Mapping):
+        if "goal" not in entry or set(entry) - {"goal", "weight"}:
+            raise source.error(
+                "possible_goals", i, message=f"found keys {sorted(map(str, entry))}, expected 'goal' and perhaps "
+                "'weight', as in '{goal: \"3,2\", weight: 2}'",
+            )  # fmt: skip
+        where, weight = entry["goal"], entry.get("weight", 1.0)
+        if isinstance(weight, bool) or not isinstance(weight, numbers.Real) or not 0 < weight < math.inf:
+            raise source.error("possible_goals", i, message=f"weight is {weight!r}, expected a positive number")
+    numbers_ = _goal_numbers(where)
+    if numbers_ is None:
+        raise source.error(
+            "possible_goals", i,
+            message=f"cannot read {where!r} as a goal; a cell is \"x,y\" or [x, y], a rectangle \"x1,y1,x2,y2\", "
+            "[x1, y1, x2, y2] or [[x1, y1], [x2, y2]]",
+        )  # fmt: skip
+    if len(numbers_) == 2:
+        x, y = numbers_
+        return GoalSpec((x, y, x, y), is_cell=True, weight=float(weight))
+    x1, y1, x2, y2 = numbers_
+    return GoalSpec((min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)), is_cell=False, weight=float(weight))
+
+
+def _goal_numbers(where: Any) -> list[int] | None:
+    """Two or four integers, or None if ``where`` is no goal."""
+    if isinstance(where, str):
+        parts: list[Any] = where.split(",")
+    elif isinstance(where, Sequence):
+        parts = list(where)
+        if len(parts) == 2 and all(isinstance(p, Sequence) and not isinstance(p, str) and len(p) == 2 for p in parts):
+            parts = [*parts[0], *parts[1]]
+        if any(isinstance(p, bool) or not isinstance(p, numbers.Real) for p in parts):
+            return None
+    else:
+        return None
+    try:
+        found = [int("".join(p.split())) if isinstance(p, str) else int(p) for p in parts]
+    except (ValueError, OverflowError):
+        return None
+    return found if len(found) in (2, 4) else None
+
+
+# --- slips: warnings, or errors under strict --------------------------------------------------------------------------
+
+
+def _unknown_keys(source: WorldSource) -> list[str]:
+    return [
+        f"{source.place(str(key))}: unknown key, ignored.{did_you_mean(str(key), KNOWN_KEYS)}"
+        for key in source.mapping
+        if key not in (*KNOWN_KEYS, "grid_size")
+    ]
+
+
+def _size_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
+    return [
+        f"{source.place(key)}: found {source.mapping[key]!r}, but the map has {size}; the map counts, remove the key"
+        for key, size in (("width", spec.width), ("height", spec.height))
+        if source.mapping.get(key, size) != size
+    ]
+
+
+def _useless_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """Goals that reach off the grid, and goals without any cell that somebody could stand on."""
+    slips = []
+    for i, goal in enumerate(spec.goals):
+        x1, y1, x2, y2 = goal.rectangle
+        inside = [
+            (x, y) for x in range(max(x1, 0), min(x2 + 1, spec.width)) for y in range(max(y1, 0), min(y2 + 1, spec.height))
+        ]
+        what = f"the cell {x1},{y1}" if goal.is_cell else f"the rectangle {x1},{y1},{x2},{y2}"
+        if x1 < 0 or y1 < 0 or x2 >= spec.width or y2 >= spec.height:
+            slips.append(
+                f"{source.place('possible_goals', i)}: {what} is not all on the grid, whose cells are 0,0 to "
+                f"{spec.width - 1},{spec.height - 1}"
+            )
+        elif not any(spec.can_be_occupied(x, y) for x, y in inside):
+            slips.append(f"{source.place('possible_goals', i)}: nobody can ever stand on {what}, it is all wall")
+    return slips
+
+
+def _uncovered_cells(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """Cells where a human can stand and that belong to no goal (section 8.4, C11)."""
+    if not spec.goals:
+        return []
+    bare = [
+        f"({x},{y})"
+        for y, row in enumerate(spec.cells)
+        for x, cell in enumerate(row)
+        if cell.kind not in _NEED_NO_GOAL and not any(goal.covers(x, y) for goal in spec.goals)
+    ]
+    if not bare:
+        return []
+    shown = ", ".join(bare[:12]) + (f" and {len(bare) - 12} more" if len(bare) > 12 else "")
+    return [
+        f"{source.place('possible_goals')}: no goal covers the cells {shown}; a human who is there has nothing to "
+        "strive for nearby, and phase 2 may refuse the world. Add goals for them"
+    ]

@@ -1,0 +1,54 @@
+"""The shipped worlds: what there is, and where.
+
+>>> "jobst_challenges/asymmetric_freeing" in available()
+True
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from empo_bi.errors import WorldNotFoundError
+
+_HERE = Path(__file__).parent
+# Inside an installed package, or at the top of a checkout.
+_PLACES = (_HERE / "shipped_worlds", _HERE.parent / "worlds")
+
+
+@cache
+def _files() -> dict[str, Path]:
+    for place in _PLACES:
+        if place.is_dir():
+            return {p.relative_to(place).with_suffix("").as_posix(): p for p in sorted(place.rglob("*.yaml"))}
+    return {}
+
+
+def available() -> list[str]:
+    """Names of all shipped worlds, ``"folder/world"``, in alphabetical order."""
+    return list(_files())
+
+
+def find(name: str) -> Path | None:
+    """File of a shipped world, named ``"folder/world"`` or, where that is unique, ``"world"``; None if there is none."""
+    wanted = name.removesuffix(".yaml").removesuffix(".yml").removeprefix("worlds/")
+    files = _files()
+    if wanted in files:
+        return files[wanted]
+    matches = [full for full in files if full.split("/")[-1] == wanted]
+    if len(matches) > 1:
+        raise WorldNotFoundError(f"{name!r} is ambiguous: there are {', '.join(matches)}; give the folder as well")
+    return files[matches[0]] if matches else None
+
+
+def purpose(name: str) -> str:
+    """The opening comment of a shipped world's file: what it is there to show."""
+    path = find(name)
+    if path is None:
+        raise WorldNotFoundError(f"there is no shipped world {name!r}; empo_bi.worlds.available() lists them")
+    words = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        words.append(line.lstrip("# ").rstrip())
+    return " ".join(words)
