@@ -83,7 +83,7 @@ class StateCodec:
 
     def pack(self, row_SR: npt.NDArray[np.int32]) -> KeyArray:
         key_SW = np.empty((len(row_SR), self.layout.n_words), dtype=np.uint64)
-        pack_rows(self._tables, row_SR, key_SW)
+        pack_rows(self._tables.world, row_SR, key_SW)
         return key_SW
 
     def _row_of(self, state: State) -> tuple[int, npt.NDArray[np.int32]]:
@@ -209,7 +209,7 @@ class StateCodec:
         """Rows ``(S, slots)`` of keys."""
         key_SW = np.ascontiguousarray(key_SW, dtype=np.uint64).reshape(-1, self.layout.n_words)
         row_SR = np.empty((len(key_SW), self.layout.n_slots), dtype=np.int32)
-        unpack_keys(self._tables, key_SW, row_SR)
+        unpack_keys(self._tables.world, key_SW, row_SR)
         return row_SR
 
     def _state_of(self, step: int, row: list[int]) -> State:

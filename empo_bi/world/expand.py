@@ -12,21 +12,35 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.runtime.jit import kernel, rule
+from empo_bi.world.board import (
+    FIELDS,
+    FIRST_THING,
+    INITIAL_ROW,
+    N_FIELDS,
+    N_SLOTS,
+    N_TYPES,
+    close_held_cells,
+    end_of_type,
+    first_of_type,
+    lay_out,
+    new_board,
+    reopen_held_cells,
+)
 from empo_bi.world.joint import (
-    Step,
-    close_cells,
+    FloatArray,
     draw_probability,
+    form_blocks,
     new_intents,
+    new_odds,
     new_step,
     next_draw,
+    plan_draws,
     play,
     play_certain,
     prepare,
     read_intents,
 )
-from empo_bi.world.layout import AGENT_SLOTS
-from empo_bi.world.rules import Board, new_board, set_row
-from empo_bi.world.tables import Tables
+from empo_bi.world.tables import IntArray, Tables
 
 KeyArray = npt.NDArray[np.uint64]
 
@@ -39,7 +53,7 @@ class Expansion(NamedTuple):
     prob_K: npt.NDArray[np.float64]
 
 
-def expand(world: Tables, key_SW: KeyArray, profile_JN: npt.NDArray[np.int32]) -> Expansion:
+def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
     """All successors of the states ``key_SW`` under the profiles ``profile_JN``, equal ones merged, none of probability 0.
 
     Parameters
@@ -47,58 +61,73 @@ def expand(world: Tables, key_SW: KeyArray, profile_JN: npt.NDArray[np.int32]) -
     key_SW : (S, W) uint64
     profile_JN : (J, N) int32, action ids
     """
-    count_SJ, key_KW, prob_K, n = expand_block(world, np.ascontiguousarray(key_SW), np.ascontiguousarray(profile_JN))
+    keys, profiles = np.ascontiguousarray(key_SW), np.ascontiguousarray(profile_JN)
+    count_SJ, key_KW, prob_K, n = expand_block(tables.world, tables.chances, keys, profiles)
     return Expansion(count_SJ, key_KW[:n], prob_K[:n])
 
 
 @kernel
-def expand_block(world: Tables, key_SW: KeyArray, profile_JN: npt.NDArray[np.int32]):  # type: ignore[no-untyped-def]
+def expand_block(  # type: ignore[no-untyped-def]
+    world: IntArray, chances: FloatArray, key_SW: KeyArray, profile_JN: IntArray
+):
     n_states, n_words = key_SW.shape
     n_profiles = profile_JN.shape[0]
-    board, intents, step = new_board(world), new_intents(world), new_step(world)
-    row = world.initial_row.copy()
+    board, intents, step, odds = new_board(world), new_intents(world), new_step(world), new_odds(world)
+    row = np.zeros(world[N_SLOTS], np.int32)
     count_SJ = np.empty((n_states, n_profiles), np.int32)
     capacity = n_states * n_profiles + n_states * n_profiles // 8 + 16
     key_KW = np.empty((capacity, n_words), np.uint64)
     prob_K = np.empty(capacity)
     n = 0
     for s in range(n_states):
-        unpack(world, key_SW[s], row)
-        set_row(board, row)
-        close_cells(board, True)
+        unpack(world, key_SW, s, row)
+        lay_out(world, board, row)
+        close_held_cells(world, board)
         read_intents(world, board, intents)
-        row[:] = board.row  # forced actions are consumed
+        row[:] = board[: row.size]  # forced actions are consumed
         for j in range(n_profiles):
             first = n
-            n_outcomes = prepare(world, board, intents, profile_JN[j], step)
-            if n + max(n_outcomes, 1) > capacity:
-                capacity = 2 * (n + n_outcomes) + 16
+            profile = profile_JN[j]
+            n_outcomes = 1
+            has_draws = prepare(world, intents, profile, step)
+            if has_draws:
+                form_blocks(world, intents, profile, step)
+                n_outcomes = plan_draws(world, chances, board, step, odds)
+            if n + n_outcomes > capacity:
+                capacity = 2 * (n + n_outcomes)
                 key_KW, prob_K = grown(key_KW, n, capacity), grown(prob_K, n, capacity)
-            if n_outcomes == 0:
+            if has_draws:
+                n = play_draws(world, board, row, step, odds, key_KW, prob_K, n)
+            else:
                 play_certain(world, board, step)
                 n = emit(world, board, 1.0, key_KW, prob_K, first, n)
-                set_row(board, row)
-            else:
-                n = play_draws(world, board, row, step, key_KW, prob_K, n)
+                lay_out(world, board, row)
             count_SJ[s, j] = n - first
-        close_cells(board, False)
+        reopen_held_cells(world, board)
     return count_SJ, key_KW, prob_K, n
 
 
 @rule
-def play_draws(  # type: ignore[no-untyped-def]
-    world: Tables, board: Board, row: npt.NDArray[np.int32], step: Step, key_KW: KeyArray, prob_K, n: int
+def play_draws(
+    world: IntArray,
+    board: IntArray,
+    row: IntArray,
+    step: IntArray,
+    odds: FloatArray,
+    key_KW: KeyArray,
+    prob_K: FloatArray,
+    n: int,
 ) -> int:
     """Play every combination of draws from ``row``, which the board shows before and after."""
     first = n
     more = True
     while more:
-        probability = draw_probability(step)
+        probability = draw_probability(step, odds)
         magic_draw, n_magic_draws = 0, 1
         while probability > 0.0 and magic_draw < n_magic_draws:
             n_magic_draws = play(world, board, step, magic_draw)
             n = emit(world, board, probability / n_magic_draws, key_KW, prob_K, first, n)
-            set_row(board, row)
+            lay_out(world, board, row)
             magic_draw += 1
         more = next_draw(step)
     return n
@@ -112,12 +141,12 @@ def grown(array, n: int, capacity: int):  # type: ignore[no-untyped-def]
 
 
 @rule
-def emit(  # type: ignore[no-untyped-def]
-    world: Tables, board: Board, probability: float, key_KW: KeyArray, prob_K, first: int, n: int
+def emit(
+    world: IntArray, board: IntArray, probability: float, key_KW: KeyArray, prob_K: FloatArray, first: int, n: int
 ) -> int:
     """Append the board's state, or add to the entry of this profile (from ``first`` on) that equals it."""
-    sort_things(world, board.things)
-    pack(world, board.row, key_KW[n])
+    sort_things(world, board)
+    pack(world, board, key_KW, n)
     for k in range(first, n):
         same = True
         for w in range(key_KW.shape[1]):
@@ -130,47 +159,53 @@ def emit(  # type: ignore[no-untyped-def]
 
 
 @rule
-def sort_things(world: Tables, things: npt.NDArray[np.int32]) -> None:
+def sort_things(world: IntArray, row: IntArray) -> None:
     """Interchangeable things in order of their cells, so that equal states have equal keys (insertion sort)."""
-    for t in range(world.type_range.shape[0]):
-        first = world.type_range[t, 0]
-        for k in range(first + 1, world.type_range[t, 1]):
-            cell = things[k]
+    offset = world[FIRST_THING]
+    for t in range(world[N_TYPES]):
+        first = offset + first_of_type(world, t)
+        for k in range(first + 1, offset + end_of_type(world, t)):
+            cell = row[k]
             place = k
-            while place > first and things[place - 1] > cell:
-                things[place] = things[place - 1]
+            while place > first and row[place - 1] > cell:
+                row[place] = row[place - 1]
                 place -= 1
-            things[place] = cell
+            row[place] = cell
 
 
 @rule
-def pack(world: Tables, row: npt.NDArray[np.int32], key: KeyArray) -> None:
-    key[:] = 0
-    for f in range(world.fields.shape[0]):
-        slot, word, shift = world.fields[f, 0], world.fields[f, 1], world.fields[f, 2]
-        key[word] |= np.uint64(row[slot]) << np.uint64(shift)
+def pack(world: IntArray, row: IntArray, key_KW: KeyArray, k: int) -> None:
+    """Write the key of a row as entry ``k``."""
+    for w in range(key_KW.shape[1]):
+        key_KW[k, w] = 0
+    at = world[FIELDS]
+    for _ in range(world[N_FIELDS]):
+        key_KW[k, world[at + 1]] |= np.uint64(row[world[at]]) << np.uint64(world[at + 2])
+        at += 4
 
 
 @rule
-def unpack(world: Tables, key: KeyArray, row: npt.NDArray[np.int32]) -> None:
-    row[:] = world.initial_row
-    for f in range(world.fields.shape[0]):
-        slot, word, shift, mask = world.fields[f, 0], world.fields[f, 1], world.fields[f, 2], world.fields[f, 3]
-        row[slot] = np.int32((key[word] >> np.uint64(shift)) & np.uint64(mask))
+def unpack(world: IntArray, key_KW: KeyArray, k: int, row: IntArray) -> None:
+    """Write the row of entry ``k``."""
+    for slot in range(world[N_SLOTS]):
+        row[slot] = world[world[INITIAL_ROW] + slot]
+    at = world[FIELDS]
+    for _ in range(world[N_FIELDS]):
+        mask = (np.uint64(1) << np.uint64(world[at + 3])) - np.uint64(1)
+        row[world[at]] = np.int32((key_KW[k, world[at + 1]] >> np.uint64(world[at + 2])) & mask)
+        at += 4
 
 
 @kernel
-def pack_rows(world: Tables, row_SR: npt.NDArray[np.int32], key_SW: KeyArray) -> None:
+def pack_rows(world: IntArray, row_SR: IntArray, key_SW: KeyArray) -> None:
     """Keys of rows, into ``key_SW``; the rows come out with their things sorted."""
-    n_things = world.thing_kind.size
-    first_thing = world.traits.shape[0] * AGENT_SLOTS
     for s in range(row_SR.shape[0]):
-        sort_things(world, row_SR[s, first_thing : first_thing + n_things])
-        pack(world, row_SR[s], key_SW[s])
+        sort_things(world, row_SR[s])
+        pack(world, row_SR[s], key_SW, s)
 
 
 @kernel
-def unpack_keys(world: Tables, key_SW: KeyArray, row_SR: npt.NDArray[np.int32]) -> None:
+def unpack_keys(world: IntArray, key_SW: KeyArray, row_SR: IntArray) -> None:
     """Rows of keys, into ``row_SR``."""
     for s in range(key_SW.shape[0]):
-        unpack(world, key_SW[s], row_SR[s])
+        unpack(world, key_SW, s, row_SR[s])

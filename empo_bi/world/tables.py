@@ -1,11 +1,17 @@
-"""What the kernels know of a world: a handful of integer tables.
+"""What the kernels know of a world: one vector of integers, the same type for every world.
 
-All worlds have the same table types, so one compiled kernel serves them all. What a world lacks costs next to nothing:
-its lists are empty and its terrain never asks for the special rules.
+One compiled kernel therefore serves all worlds, and what a world lacks costs next to nothing: its lists are empty and its
+terrain never asks for the special rules. (A tuple of named arrays would read nicer here, but numba counts references on
+each access to a member, which made the kernels eight times slower and trebled the time to compile them.)
+
+The vector starts with a header (the constants below), then a record for every cell, then tables that the header points
+to. ``board`` has the words to read it by.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import IntEnum, auto
 from typing import NamedTuple
 
 import numpy as np
@@ -13,77 +19,111 @@ import numpy.typing as npt
 
 from empo_bi.world import codes
 from empo_bi.world.codes import Kind
-from empo_bi.world.layout import StateLayout
-
-# Columns of `traits`.
-IS_YELLOW, IS_GREY, PUSHES_ROCKS, ENTERS_MAGIC_WALLS, IS_ROBOT_LIKE = range(5)
-# Entries of `chances`.
-STUMBLE, ENTER_MAGIC_WALL, SOLIDIFY, ENTER_BUSH = range(4)
-
-MAGIC_ENTRY_PROBABILITY = 0.5
+from empo_bi.world.layout import MapObject, StateLayout
 
 IntArray = npt.NDArray[np.int32]
 
 
-class Tables(NamedTuple):
-    """Static facts of one world; letters as in the docstrings: C cells, N agents, M things, O objects, A actions."""
+class Header(IntEnum):
+    """Places in the vector: numbers of things first, then where each table begins."""
 
-    neighbour: IntArray  # (C, 4): the next cell in each direction, 0 for a wall
-    wall_ahead: IntArray  # (C, 4): a negative number that tells the wall ahead from other walls, 0 where there is none
-    terrain: IntArray  # (C,): Kind that the map has there, EMPTY below what can move, CLOSED_DOOR for any door
-    object_at: IntArray  # (C,): index of the object with flags on the cell, else -1
-    meaning: IntArray  # (A,): Action of each action id
-    traits: IntArray  # (N, 5): see the columns above
-    thing_kind: IntArray  # (M,)
-    thing_type: IntArray  # (M,)
-    type_range: IntArray  # (types, 2): first thing of a type, and past its last
-    object_kind: IntArray  # (O,)
-    object_trait: IntArray  # (O,): door: type of its key or -1; magic wall: side; disabling switch: Kind it acts on
-    control_buttons: IntArray  # indices of the objects that are control buttons
-    chances: npt.NDArray[np.float64]  # (4,): see the entries above
-    fields: npt.NDArray[np.int64]  # (F, 4): slot, word, shift, mask of each field of the key
-    initial_row: IntArray  # (slots,)
+    N_AGENTS = 0
+    N_ACTIONS = auto()
+    N_THINGS = auto()
+    N_TYPES = auto()
+    N_OBJECTS = auto()
+    N_SLOTS = auto()
+    N_FIELDS = auto()
+    N_CELLS = auto()
+    FIRST_THING = auto()  # slot of a row
+    FIRST_OBJECT = auto()  # slot of a row
+    HAS_CONTROL_BUTTONS = auto()
+    BUSHES_ARE_RISKY = auto()
+    TRAITS = auto()  # record per agent: the traits below
+    MEANINGS = auto()  # Action of each action id
+    THINGS = auto()  # record per thing: kind, type
+    TYPES = auto()  # record per type: its first thing, and past its last
+    OBJECTS = auto()  # record per object: kind, trait (door: type of its key or -1; magic wall: side; switch: target kind)
+    FIELDS = auto()  # record per field of the key: slot, word, shift, width
+    INITIAL_ROW = auto()
+    END = auto()  # where the cells begin
+
+
+# Record of a cell.
+AHEAD = 0  # 4 entries: the next cell in each direction, 0 for a wall
+WALL_AHEAD = 4  # 4 entries: a negative number that tells the wall ahead from other walls, 0 where there is none
+TERRAIN = 8  # Kind that the map has there: EMPTY below what can move, CLOSED_DOOR for any door
+OBJECT = 9  # index of the object with flags on the cell, else -1
+CELL_RECORD = 10
+
+# Traits of an agent.
+IS_YELLOW, IS_GREY, PUSHES_ROCKS, ENTERS_MAGIC_WALLS, IS_ROBOT_LIKE = range(5)
+N_TRAITS = 5
+
+# Entries of `chances`.
+STUMBLE, ENTER_MAGIC_WALL, SOLIDIFY, ENTER_BUSH = range(4)
+MAGIC_ENTRY_PROBABILITY = 0.5
+
+
+class Tables(NamedTuple):
+    """A compiled world: the vector of integers, and the four probabilities."""
+
+    world: IntArray
+    chances: npt.NDArray[np.float64]
 
 
 def build_tables(layout: StateLayout) -> Tables:
     spec = layout.spec
-    n_cells = len(layout.cell_xy)
-    place = np.arange(spec.height * spec.width, dtype=np.int32).reshape(spec.height, spec.width)
-    terrain = np.full(n_cells, Kind.WALL, dtype=np.int32)
-    object_at = np.full(n_cells, -1, dtype=np.int32)
-    for cell, (x, y) in enumerate(layout.cell_xy.tolist()):
-        if cell > 0:
-            terrain[cell] = _terrain(spec.cells[y][x].kind)
+    header = dict.fromkeys(Header, 0)
+    header |= {
+        Header.N_AGENTS: layout.n_agents,
+        Header.N_ACTIONS: len(spec.actions),
+        Header.N_THINGS: len(layout.things),
+        Header.N_TYPES: len(layout.types),
+        Header.N_OBJECTS: len(layout.objects),
+        Header.N_SLOTS: layout.n_slots,
+        Header.N_FIELDS: len(layout.fields),
+        Header.N_CELLS: len(layout.cell_xy),
+        Header.FIRST_THING: layout.first_thing,
+        Header.FIRST_OBJECT: layout.first_object,
+        Header.HAS_CONTROL_BUTTONS: any(thing.kind == Kind.CONTROL_BUTTON for thing in layout.objects),
+        Header.BUSHES_ARE_RISKY: spec.enter_bush_success_prob < 1,
+    }
+    tables: dict[Header, Sequence[Sequence[int]]] = {
+        Header.TRAITS: [
+            (a.is_human, a.is_robot, a.can_push_rocks, a.can_enter_magic_walls, a.is_robot_like) for a in spec.agents
+        ],
+        Header.MEANINGS: [spec.actions],
+        Header.THINGS: [(thing.kind, thing.type) for thing in layout.things],
+        Header.TYPES: [layout.type_range(number) for number in range(len(layout.types))],
+        Header.OBJECTS: [(thing.kind, _object_trait(layout, thing)) for thing in layout.objects],
+        Header.FIELDS: [(field.slot, field.word, field.shift, field.width) for field in layout.fields],
+        Header.INITIAL_ROW: [layout.initial_row.tolist()],
+    }
+    parts: list[IntArray] = [_cell_records(layout).ravel()]
+    place = Header.END + parts[0].size
+    for name, records in tables.items():
+        header[name] = place
+        parts.append(np.array([int(value) for record in records for value in record], dtype=np.int32))
+        place += parts[-1].size
+    header[Header.END] = -1
+    head = np.array([int(header[name]) for name in Header][: Header.END], dtype=np.int32)
+    chances = [spec.stumble_probability, MAGIC_ENTRY_PROBABILITY, spec.solidify_probability, spec.enter_bush_success_prob]
+    return Tables(np.concatenate([head, *parts]), np.array(chances, dtype=np.float64))
+
+
+def _cell_records(layout: StateLayout) -> IntArray:
+    spec = layout.spec
+    records = np.zeros((len(layout.cell_xy), CELL_RECORD), dtype=np.int32)
+    wall_number = -1 - np.arange(spec.height * spec.width, dtype=np.int32).reshape(spec.height, spec.width)
+    records[:, AHEAD : AHEAD + 4] = _ahead(layout, layout.cell_number)
+    records[:, WALL_AHEAD : WALL_AHEAD + 4] = _ahead(layout, np.where(layout.cell_number == 0, wall_number, 0))
+    records[:, TERRAIN] = Kind.WALL
+    records[1:, TERRAIN] = [_terrain(spec.cells[y][x].kind) for x, y in layout.cell_xy[1:].tolist()]
+    records[:, OBJECT] = -1
     for i, thing in enumerate(layout.objects):
-        object_at[layout.cell_number[thing.y, thing.x]] = i
-    return Tables(
-        neighbour=_ahead(layout, layout.cell_number),
-        wall_ahead=_ahead(layout, np.where(layout.cell_number == 0, -1 - place, 0)),
-        terrain=terrain,
-        object_at=object_at,
-        meaning=np.array(spec.actions, dtype=np.int32),
-        traits=_table(
-            [(a.is_human, a.is_robot, a.can_push_rocks, a.can_enter_magic_walls, a.is_robot_like) for a in spec.agents], 5
-        ),
-        thing_kind=np.array([thing.kind for thing in layout.things], dtype=np.int32),
-        thing_type=np.array([thing.type for thing in layout.things], dtype=np.int32),
-        type_range=_table([layout.type_range(number) for number in range(len(layout.types))], 2),
-        object_kind=np.array([thing.kind for thing in layout.objects], dtype=np.int32),
-        object_trait=np.array(_object_traits(layout), dtype=np.int32),
-        control_buttons=np.flatnonzero([thing.kind == Kind.CONTROL_BUTTON for thing in layout.objects]).astype(np.int32),
-        chances=np.array(
-            [spec.stumble_probability, MAGIC_ENTRY_PROBABILITY, spec.solidify_probability, spec.enter_bush_success_prob]
-        ),
-        fields=np.array(
-            [(f.slot, f.word, f.shift, (1 << f.width) - 1) for f in layout.fields], dtype=np.int64
-        ).reshape(-1, 4),
-        initial_row=layout.initial_row,
-    )  # fmt: skip
-
-
-def _table(rows: list[tuple[int, ...]] | list[tuple[int, int]], columns: int) -> IntArray:
-    """Rows as an array that is two-dimensional even when there are none."""
-    return np.array(rows, dtype=np.int32).reshape(-1, columns)
+        records[layout.cell_number[thing.y, thing.x], OBJECT] = i
+    return records
 
 
 def _terrain(kind: Kind) -> Kind:
@@ -106,6 +146,8 @@ def _ahead(layout: StateLayout, value: IntArray) -> IntArray:
     return table
 
 
-def _object_traits(layout: StateLayout) -> list[int]:
-    key_types = {colour: number for number, (kind, colour) in enumerate(layout.types) if kind == Kind.KEY}
-    return [key_types.get(o.colour, -1) if o.kind in codes.DOORS else o.trait for o in layout.objects]
+def _object_trait(layout: StateLayout, thing: MapObject) -> int:
+    if thing.kind not in codes.DOORS:
+        return thing.trait
+    key = (Kind.KEY, thing.colour)
+    return layout.types.index(key) if key in layout.types else -1

@@ -1,0 +1,242 @@
+"""The words that the rules are written in: reading and changing a world's vector and a board, without a copy.
+
+``world`` is the vector of ``tables``, never changed. ``board`` is a vector as well, a state laid out for playing: its row
+(see ``layout``), then two entries a cell, who is on it and whether it is closed. Every function here compiles to a load or
+a store.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from empo_bi.runtime.jit import rule
+from empo_bi.world import codes
+from empo_bi.world.layout import AGENT_SLOTS, CELL, CONDITION, DIRECTION, OBJECT_SLOTS, PAUSED, TERMINATED, TRAMPLED, WALL_CELL
+from empo_bi.world.tables import AHEAD, CELL_RECORD, N_TRAITS, OBJECT, TERRAIN, WALL_AHEAD, Header, IntArray
+
+# Numba freezes globals at compile time; plain integers compile to constants.
+N_AGENTS, N_ACTIONS, N_THINGS, N_TYPES, N_OBJECTS = (int(h) for h in list(Header)[:5])
+N_SLOTS, N_FIELDS, N_CELLS = int(Header.N_SLOTS), int(Header.N_FIELDS), int(Header.N_CELLS)
+FIRST_THING, FIRST_OBJECT = int(Header.FIRST_THING), int(Header.FIRST_OBJECT)
+HAS_CONTROL_BUTTONS, BUSHES_ARE_RISKY = int(Header.HAS_CONTROL_BUTTONS), int(Header.BUSHES_ARE_RISKY)
+TRAITS, MEANINGS, THINGS, TYPES = int(Header.TRAITS), int(Header.MEANINGS), int(Header.THINGS), int(Header.TYPES)
+OBJECTS, FIELDS, INITIAL_ROW = int(Header.OBJECTS), int(Header.FIELDS), int(Header.INITIAL_ROW)
+CELLS = int(Header.END)
+
+EMPTY, LAVA, UNSTEADY = int(codes.Kind.EMPTY), int(codes.Kind.LAVA), int(codes.Kind.UNSTEADY)
+OPEN_DOOR, CLOSED_DOOR = int(codes.Kind.OPEN_DOOR), int(codes.Kind.CLOSED_DOOR)
+MAGIC_WALL, BUSH = int(codes.Kind.MAGIC_WALL), int(codes.Kind.BUSH)
+KILL_BUTTON, PAUSE_SWITCH = int(codes.Kind.KILL_BUTTON), int(codes.Kind.PAUSE_SWITCH)
+CONTROL_BUTTON, DISABLING_SWITCH = int(codes.Kind.CONTROL_BUTTON), int(codes.Kind.DISABLING_SWITCH)
+BLOCK, ROCK = int(codes.Kind.BLOCK), int(codes.Kind.ROCK)
+KEY, BOX, AGENT = int(codes.Kind.KEY), int(codes.Kind.BOX), int(codes.Kind.AGENT)
+DOOR_OPEN, DOOR_CLOSED = int(codes.Door.OPEN), int(codes.Door.CLOSED)
+
+STILL, LEFT, RIGHT, FORWARD = (int(a) for a in codes.ACTION_SETS["SmallActions"])
+PICKUP, DROP, TOGGLE = (int(a) for a in codes.ACTION_SETS["ObjectActions"][4:])
+
+NOBODY = 0
+
+
+# --- the world --------------------------------------------------------------------------------------------------------
+
+
+@rule
+def ahead(world: IntArray, cell: int, direction: int) -> int:
+    """The next cell in a direction, ``WALL_CELL`` for a wall."""
+    return world[CELLS + cell * CELL_RECORD + AHEAD + direction]
+
+
+@rule
+def wall_ahead(world: IntArray, cell: int, direction: int) -> int:
+    """A number that tells the wall ahead from other walls."""
+    return world[CELLS + cell * CELL_RECORD + WALL_AHEAD + direction]
+
+
+@rule
+def terrain(world: IntArray, cell: int) -> int:
+    return world[CELLS + cell * CELL_RECORD + TERRAIN]
+
+
+@rule
+def object_at(world: IntArray, cell: int) -> int:
+    return world[CELLS + cell * CELL_RECORD + OBJECT]
+
+
+@rule
+def has_trait(world: IntArray, agent: int, trait: int) -> bool:
+    return world[world[TRAITS] + agent * N_TRAITS + trait] != 0
+
+
+@rule
+def meaning_of(world: IntArray, action: int) -> int:
+    """The Action that an action id stands for."""
+    return world[world[MEANINGS] + action]
+
+
+@rule
+def kind_of_thing(world: IntArray, thing: int) -> int:
+    return world[world[THINGS] + 2 * thing]
+
+
+@rule
+def type_of_thing(world: IntArray, thing: int) -> int:
+    return world[world[THINGS] + 2 * thing + 1]
+
+
+@rule
+def first_of_type(world: IntArray, type_number: int) -> int:
+    return world[world[TYPES] + 2 * type_number]
+
+
+@rule
+def end_of_type(world: IntArray, type_number: int) -> int:
+    return world[world[TYPES] + 2 * type_number + 1]
+
+
+@rule
+def kind_of_object(world: IntArray, it: int) -> int:
+    return world[world[OBJECTS] + 2 * it]
+
+
+@rule
+def trait_of_object(world: IntArray, it: int) -> int:
+    return world[world[OBJECTS] + 2 * it + 1]
+
+
+# --- the board --------------------------------------------------------------------------------------------------------
+
+
+@rule
+def agent_at(board: IntArray, agent: int, slot: int) -> int:
+    """One of an agent's slots: CELL, DIRECTION, TERMINATED, PAUSED, CARRIED, FORCED."""
+    return board[agent * AGENT_SLOTS + slot]
+
+
+@rule
+def set_agent(board: IntArray, agent: int, slot: int, value: int) -> None:
+    board[agent * AGENT_SLOTS + slot] = value
+
+
+@rule
+def thing_cell(world: IntArray, board: IntArray, thing: int) -> int:
+    """Where a thing lies, ``WALL_CELL`` while it is carried or gone."""
+    return board[world[FIRST_THING] + thing]
+
+
+@rule
+def set_thing_cell(world: IntArray, board: IntArray, thing: int, cell: int) -> None:
+    board[world[FIRST_THING] + thing] = cell
+
+
+@rule
+def flag(world: IntArray, board: IntArray, it: int, slot: int) -> int:
+    """One of an object's slots, such as ENABLED."""
+    return board[world[FIRST_OBJECT] + it * OBJECT_SLOTS + slot]
+
+
+@rule
+def set_flag(world: IntArray, board: IntArray, it: int, slot: int, value: int) -> None:
+    board[world[FIRST_OBJECT] + it * OBJECT_SLOTS + slot] = value
+
+
+@rule
+def occupant(world: IntArray, board: IntArray, cell: int) -> int:
+    """Who is on a cell: agent i as i + 1, thing k as -(k + 1), else ``NOBODY``."""
+    return board[world[N_SLOTS] + 2 * cell]
+
+
+@rule
+def set_occupant(world: IntArray, board: IntArray, cell: int, who: int) -> None:
+    board[world[N_SLOTS] + 2 * cell] = who
+
+
+@rule
+def thing_on(world: IntArray, board: IntArray, cell: int) -> int:
+    """The thing on a cell that shows one."""
+    return -occupant(world, board, cell) - 1
+
+
+@rule
+def is_closed(world: IntArray, board: IntArray, cell: int) -> bool:
+    """Whether a living agent held the cell when the step began (S0): then nobody enters it in this step."""
+    return board[world[N_SLOTS] + 2 * cell + 1] != 0
+
+
+@rule
+def close_held_cells(world: IntArray, board: IntArray) -> None:
+    for i in range(world[N_AGENTS]):
+        board[world[N_SLOTS] + 2 * agent_at(board, i, CELL) + 1] = 1 - agent_at(board, i, TERMINATED)
+
+
+@rule
+def reopen_held_cells(world: IntArray, board: IntArray) -> None:
+    for i in range(world[N_AGENTS]):
+        board[world[N_SLOTS] + 2 * agent_at(board, i, CELL) + 1] = 0
+
+
+@rule
+def new_board(world: IntArray) -> IntArray:
+    """A board with room for any state of the world; :func:`lay_out` fills it."""
+    return np.zeros(world[N_SLOTS] + 2 * world[N_CELLS], dtype=np.int32)
+
+
+@rule
+def lay_out(world: IntArray, board: IntArray, row: IntArray) -> None:
+    """Show another state. Only cells in use are touched, so the size of the map does not matter."""
+    for i in range(world[N_AGENTS]):
+        set_occupant(world, board, agent_at(board, i, CELL), NOBODY)
+    for k in range(world[N_THINGS]):
+        set_occupant(world, board, thing_cell(world, board, k), NOBODY)
+    for slot in range(row.size):
+        board[slot] = row[slot]
+    for k in range(world[N_THINGS]):
+        set_occupant(world, board, thing_cell(world, board, k), -(k + 1))
+    for i in range(world[N_AGENTS]):
+        set_occupant(world, board, agent_at(board, i, CELL), i + 1)
+    set_occupant(world, board, WALL_CELL, NOBODY)  # where carried and opened items are noted
+
+
+# --- what is seen -----------------------------------------------------------------------------------------------------
+
+
+@rule
+def shown(world: IntArray, board: IntArray, cell: int) -> int:
+    """What a cell shows: the agent on it, else the pushable or item, else what the map has there (C12)."""
+    who = occupant(world, board, cell)
+    if who > 0:
+        return AGENT
+    if who < 0:
+        return kind_of_thing(world, -who - 1)
+    kind = terrain(world, cell)
+    if kind == BUSH and flag(world, board, object_at(world, cell), TRAMPLED):
+        return EMPTY
+    if kind == CLOSED_DOOR and flag(world, board, object_at(world, cell), CONDITION) == DOOR_OPEN:
+        return OPEN_DOOR
+    return kind
+
+
+@rule
+def may_be_entered(kind: int) -> bool:
+    """Empty or walk-over: goal, switch, lava, unsteady ground, open door."""
+    return kind <= OPEN_DOOR
+
+
+@rule
+def is_pushable(kind: int) -> bool:
+    return kind == BLOCK or kind == ROCK
+
+
+@rule
+def is_item(kind: int) -> bool:
+    return KEY <= kind <= BOX
+
+
+@rule
+def can_act(board: IntArray, agent: int) -> bool:
+    return agent_at(board, agent, TERMINATED) == 0 and agent_at(board, agent, PAUSED) == 0
+
+
+@rule
+def front_cell(world: IntArray, board: IntArray, agent: int) -> int:
+    return ahead(world, agent_at(board, agent, CELL), agent_at(board, agent, DIRECTION))
