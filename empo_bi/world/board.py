@@ -9,9 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from empo_bi.runtime.jit import rule
+from empo_bi.runtime.jit import allocating, inlined
 from empo_bi.world import codes
-from empo_bi.world.layout import AGENT_SLOTS, CELL, CONDITION, DIRECTION, OBJECT_SLOTS, PAUSED, TERMINATED, TRAMPLED, WALL_CELL
+from empo_bi.world.layout import (
+    AGENT_SLOTS,
+    CELL,
+    CONDITION,
+    DIRECTION,
+    OBJECT_SLOTS,
+    PAUSED,
+    TERMINATED,
+    TRAMPLED,
+    WALL_CELL,
+)
 from empo_bi.world.tables import AHEAD, CELL_RECORD, N_TRAITS, OBJECT, TERRAIN, WALL_AHEAD, Header, IntArray
 
 # Numba freezes globals at compile time; plain integers compile to constants.
@@ -35,71 +45,72 @@ DOOR_OPEN, DOOR_CLOSED = int(codes.Door.OPEN), int(codes.Door.CLOSED)
 STILL, LEFT, RIGHT, FORWARD = (int(a) for a in codes.ACTION_SETS["SmallActions"])
 PICKUP, DROP, TOGGLE = (int(a) for a in codes.ACTION_SETS["ObjectActions"][4:])
 
-NOBODY = 0
+NOBODY = np.int64(0)
+YES, NO = np.int64(1), np.int64(0)
 
 
 # --- the world --------------------------------------------------------------------------------------------------------
 
 
-@rule
+@inlined
 def ahead(world: IntArray, cell: int, direction: int) -> int:
     """The next cell in a direction, ``WALL_CELL`` for a wall."""
     return world[CELLS + cell * CELL_RECORD + AHEAD + direction]
 
 
-@rule
+@inlined
 def wall_ahead(world: IntArray, cell: int, direction: int) -> int:
     """A number that tells the wall ahead from other walls."""
     return world[CELLS + cell * CELL_RECORD + WALL_AHEAD + direction]
 
 
-@rule
+@inlined
 def terrain(world: IntArray, cell: int) -> int:
     return world[CELLS + cell * CELL_RECORD + TERRAIN]
 
 
-@rule
+@inlined
 def object_at(world: IntArray, cell: int) -> int:
     return world[CELLS + cell * CELL_RECORD + OBJECT]
 
 
-@rule
+@inlined
 def has_trait(world: IntArray, agent: int, trait: int) -> bool:
     return world[world[TRAITS] + agent * N_TRAITS + trait] != 0
 
 
-@rule
+@inlined
 def meaning_of(world: IntArray, action: int) -> int:
     """The Action that an action id stands for."""
     return world[world[MEANINGS] + action]
 
 
-@rule
+@inlined
 def kind_of_thing(world: IntArray, thing: int) -> int:
     return world[world[THINGS] + 2 * thing]
 
 
-@rule
+@inlined
 def type_of_thing(world: IntArray, thing: int) -> int:
     return world[world[THINGS] + 2 * thing + 1]
 
 
-@rule
+@inlined
 def first_of_type(world: IntArray, type_number: int) -> int:
     return world[world[TYPES] + 2 * type_number]
 
 
-@rule
+@inlined
 def end_of_type(world: IntArray, type_number: int) -> int:
     return world[world[TYPES] + 2 * type_number + 1]
 
 
-@rule
+@inlined
 def kind_of_object(world: IntArray, it: int) -> int:
     return world[world[OBJECTS] + 2 * it]
 
 
-@rule
+@inlined
 def trait_of_object(world: IntArray, it: int) -> int:
     return world[world[OBJECTS] + 2 * it + 1]
 
@@ -107,81 +118,81 @@ def trait_of_object(world: IntArray, it: int) -> int:
 # --- the board --------------------------------------------------------------------------------------------------------
 
 
-@rule
+@inlined
 def agent_at(board: IntArray, agent: int, slot: int) -> int:
     """One of an agent's slots: CELL, DIRECTION, TERMINATED, PAUSED, CARRIED, FORCED."""
     return board[agent * AGENT_SLOTS + slot]
 
 
-@rule
+@inlined
 def set_agent(board: IntArray, agent: int, slot: int, value: int) -> None:
     board[agent * AGENT_SLOTS + slot] = value
 
 
-@rule
+@inlined
 def thing_cell(world: IntArray, board: IntArray, thing: int) -> int:
     """Where a thing lies, ``WALL_CELL`` while it is carried or gone."""
     return board[world[FIRST_THING] + thing]
 
 
-@rule
+@inlined
 def set_thing_cell(world: IntArray, board: IntArray, thing: int, cell: int) -> None:
     board[world[FIRST_THING] + thing] = cell
 
 
-@rule
+@inlined
 def flag(world: IntArray, board: IntArray, it: int, slot: int) -> int:
     """One of an object's slots, such as ENABLED."""
     return board[world[FIRST_OBJECT] + it * OBJECT_SLOTS + slot]
 
 
-@rule
+@inlined
 def set_flag(world: IntArray, board: IntArray, it: int, slot: int, value: int) -> None:
     board[world[FIRST_OBJECT] + it * OBJECT_SLOTS + slot] = value
 
 
-@rule
+@inlined
 def occupant(world: IntArray, board: IntArray, cell: int) -> int:
     """Who is on a cell: agent i as i + 1, thing k as -(k + 1), else ``NOBODY``."""
     return board[world[N_SLOTS] + 2 * cell]
 
 
-@rule
+@inlined
 def set_occupant(world: IntArray, board: IntArray, cell: int, who: int) -> None:
     board[world[N_SLOTS] + 2 * cell] = who
 
 
-@rule
+@inlined
 def thing_on(world: IntArray, board: IntArray, cell: int) -> int:
     """The thing on a cell that shows one."""
     return -occupant(world, board, cell) - 1
 
 
-@rule
+@inlined
 def is_closed(world: IntArray, board: IntArray, cell: int) -> bool:
     """Whether a living agent held the cell when the step began (S0): then nobody enters it in this step."""
     return board[world[N_SLOTS] + 2 * cell + 1] != 0
 
 
-@rule
+@inlined
 def close_held_cells(world: IntArray, board: IntArray) -> None:
     for i in range(world[N_AGENTS]):
         board[world[N_SLOTS] + 2 * agent_at(board, i, CELL) + 1] = 1 - agent_at(board, i, TERMINATED)
 
 
-@rule
+@inlined
 def reopen_held_cells(world: IntArray, board: IntArray) -> None:
     for i in range(world[N_AGENTS]):
         board[world[N_SLOTS] + 2 * agent_at(board, i, CELL) + 1] = 0
 
 
-@rule
+@allocating
 def new_board(world: IntArray) -> IntArray:
     """A board with room for any state of the world; :func:`lay_out` fills it."""
-    return np.zeros(world[N_SLOTS] + 2 * world[N_CELLS], dtype=np.int32)
+    return np.zeros(world[N_SLOTS] + 2 * world[N_CELLS], dtype=np.int64)
 
 
-@rule
+@inlined
 def lay_out(world: IntArray, board: IntArray, row: IntArray) -> None:
     """Show another state. Only cells in use are touched, so the size of the map does not matter."""
     for i in range(world[N_AGENTS]):
@@ -200,7 +211,7 @@ def lay_out(world: IntArray, board: IntArray, row: IntArray) -> None:
 # --- what is seen -----------------------------------------------------------------------------------------------------
 
 
-@rule
+@inlined
 def shown(world: IntArray, board: IntArray, cell: int) -> int:
     """What a cell shows: the agent on it, else the pushable or item, else what the map has there (C12)."""
     who = occupant(world, board, cell)
@@ -216,27 +227,27 @@ def shown(world: IntArray, board: IntArray, cell: int) -> int:
     return kind
 
 
-@rule
+@inlined
 def may_be_entered(kind: int) -> bool:
     """Empty or walk-over: goal, switch, lava, unsteady ground, open door."""
     return kind <= OPEN_DOOR
 
 
-@rule
+@inlined
 def is_pushable(kind: int) -> bool:
     return kind == BLOCK or kind == ROCK
 
 
-@rule
+@inlined
 def is_item(kind: int) -> bool:
     return KEY <= kind <= BOX
 
 
-@rule
+@inlined
 def can_act(board: IntArray, agent: int) -> bool:
     return agent_at(board, agent, TERMINATED) == 0 and agent_at(board, agent, PAUSED) == 0
 
 
-@rule
+@inlined
 def front_cell(world: IntArray, board: IntArray, agent: int) -> int:
     return ahead(world, agent_at(board, agent, CELL), agent_at(board, agent, DIRECTION))

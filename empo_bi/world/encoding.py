@@ -68,7 +68,7 @@ class StateCodec:
         """
         states = list(states)
         steps = np.empty(len(states), dtype=np.int64)
-        row_SR = np.empty((len(states), self.layout.n_slots), dtype=np.int32)
+        row_SR = np.empty((len(states), self.layout.n_slots), dtype=np.int64)
         for s, state in enumerate(states):
             try:
                 steps[s], row_SR[s] = self._row_of(state)
@@ -81,12 +81,12 @@ class StateCodec:
                 ) from error
         return steps, self.pack(row_SR)
 
-    def pack(self, row_SR: npt.NDArray[np.int32]) -> KeyArray:
+    def pack(self, row_SR: npt.NDArray[np.int64]) -> KeyArray:
         key_SW = np.empty((len(row_SR), self.layout.n_words), dtype=np.uint64)
         pack_rows(self._tables.world, row_SR, key_SW)
         return key_SW
 
-    def _row_of(self, state: State) -> tuple[int, npt.NDArray[np.int32]]:
+    def _row_of(self, state: State) -> tuple[int, npt.NDArray[np.int64]]:
         layout = self.layout
         step, agents, mobile, mutable = state
         if not 0 <= step <= layout.spec.max_steps or step != int(step):
@@ -107,7 +107,7 @@ class StateCodec:
         self._check_row(row, state)
         return int(step), row
 
-    def _check_row(self, row: npt.NDArray[np.int32], state: State) -> None:
+    def _check_row(self, row: npt.NDArray[np.int64], state: State) -> None:
         layout = self.layout
         held = np.concatenate([row[CELL : layout.first_thing : AGENT_SLOTS], row[layout.first_thing : layout.first_object]])
         held = held[held > 0]
@@ -168,7 +168,7 @@ class StateCodec:
             cells += [0] * missing + sorted(by_type[number])
         return cells
 
-    def _set_object(self, slots: npt.NDArray[np.int32], thing: MapObject, entry: Sequence[Any]) -> None:
+    def _set_object(self, slots: npt.NDArray[np.int64], thing: MapObject, entry: Sequence[Any]) -> None:
         name, x, y, *flags = entry
         if (name, x, y) != (codes.MUTABLE_NAMES[thing.kind], thing.x, thing.y):
             raise InvalidStateError(
@@ -205,10 +205,10 @@ class StateCodec:
         all_steps = np.broadcast_to(np.asarray(steps, dtype=np.int64), len(rows)).tolist()
         return [self._state_of(step, row) for step, row in zip(all_steps, rows, strict=True)]
 
-    def unpack(self, key_SW: KeyArray) -> npt.NDArray[np.int32]:
+    def unpack(self, key_SW: KeyArray) -> npt.NDArray[np.int64]:
         """Rows ``(S, slots)`` of keys."""
         key_SW = np.ascontiguousarray(key_SW, dtype=np.uint64).reshape(-1, self.layout.n_words)
-        row_SR = np.empty((len(key_SW), self.layout.n_slots), dtype=np.int32)
+        row_SR = np.empty((len(key_SW), self.layout.n_slots), dtype=np.int64)
         unpack_keys(self._tables.world, key_SW, row_SR)
         return row_SR
 

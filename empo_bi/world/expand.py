@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.runtime.jit import kernel, rule
+from empo_bi.runtime.jit import allocating, inlined, kernel, rule
 from empo_bi.world.board import (
     FIELDS,
     FIRST_THING,
@@ -59,7 +59,7 @@ def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
     Parameters
     ----------
     key_SW : (S, W) uint64
-    profile_JN : (J, N) int32, action ids
+    profile_JN : (J, N) int64, action ids
     """
     keys, profiles = np.ascontiguousarray(key_SW), np.ascontiguousarray(profile_JN)
     count_SJ, key_KW, prob_K, n = expand_block(tables.world, tables.chances, keys, profiles)
@@ -73,18 +73,19 @@ def expand_block(  # type: ignore[no-untyped-def]
     n_states, n_words = key_SW.shape
     n_profiles = profile_JN.shape[0]
     board, intents, step, odds = new_board(world), new_intents(world), new_step(world), new_odds(world)
-    row = np.zeros(world[N_SLOTS], np.int32)
+    row = np.zeros(world[N_SLOTS], np.int64)
     count_SJ = np.empty((n_states, n_profiles), np.int32)
     capacity = n_states * n_profiles + n_states * n_profiles // 8 + 16
     key_KW = np.empty((capacity, n_words), np.uint64)
     prob_K = np.empty(capacity)
-    n = 0
+    n = np.int64(0)
     for s in range(n_states):
         unpack(world, key_SW, s, row)
         lay_out(world, board, row)
         close_held_cells(world, board)
         read_intents(world, board, intents)
-        row[:] = board[: row.size]  # forced actions are consumed
+        for slot in range(row.size):  # forced actions are consumed now
+            row[slot] = board[slot]
         for j in range(n_profiles):
             first = n
             profile = profile_JN[j]
@@ -93,9 +94,11 @@ def expand_block(  # type: ignore[no-untyped-def]
             if has_draws:
                 form_blocks(world, intents, profile, step)
                 n_outcomes = plan_draws(world, chances, board, step, odds)
+                if n_outcomes == 0:
+                    raise ValueError("one step of this world has over 16 million outcomes; use fewer agents or less chance")
             if n + n_outcomes > capacity:
                 capacity = 2 * (n + n_outcomes)
-                key_KW, prob_K = grown(key_KW, n, capacity), grown(prob_K, n, capacity)
+                key_KW, prob_K = grown_keys(key_KW, n, capacity), grown_probs(prob_K, n, capacity)
             if has_draws:
                 n = play_draws(world, board, row, step, odds, key_KW, prob_K, n)
             else:
@@ -123,7 +126,7 @@ def play_draws(
     more = True
     while more:
         probability = draw_probability(step, odds)
-        magic_draw, n_magic_draws = 0, 1
+        magic_draw, n_magic_draws = np.int64(0), np.int64(1)
         while probability > 0.0 and magic_draw < n_magic_draws:
             n_magic_draws = play(world, board, step, magic_draw)
             n = emit(world, board, probability / n_magic_draws, key_KW, prob_K, first, n)
@@ -133,14 +136,24 @@ def play_draws(
     return n
 
 
-@rule
-def grown(array, n: int, capacity: int):  # type: ignore[no-untyped-def]
-    larger = np.empty((capacity, *array.shape[1:]), array.dtype)
-    larger[:n] = array[:n]
+@allocating
+def grown_keys(key_KW: KeyArray, n: int, capacity: int) -> KeyArray:
+    larger = np.empty((capacity, key_KW.shape[1]), np.uint64)
+    for k in range(n):
+        for w in range(key_KW.shape[1]):
+            larger[k, w] = key_KW[k, w]
     return larger
 
 
-@rule
+@allocating
+def grown_probs(prob_K: FloatArray, n: int, capacity: int) -> FloatArray:
+    larger = np.empty(capacity)
+    for k in range(n):
+        larger[k] = prob_K[k]
+    return larger
+
+
+@inlined
 def emit(
     world: IntArray, board: IntArray, probability: float, key_KW: KeyArray, prob_K: FloatArray, first: int, n: int
 ) -> int:
@@ -158,7 +171,7 @@ def emit(
     return n + 1
 
 
-@rule
+@inlined
 def sort_things(world: IntArray, row: IntArray) -> None:
     """Interchangeable things in order of their cells, so that equal states have equal keys (insertion sort)."""
     offset = world[FIRST_THING]
@@ -173,7 +186,7 @@ def sort_things(world: IntArray, row: IntArray) -> None:
             row[place] = cell
 
 
-@rule
+@inlined
 def pack(world: IntArray, row: IntArray, key_KW: KeyArray, k: int) -> None:
     """Write the key of a row as entry ``k``."""
     for w in range(key_KW.shape[1]):
@@ -184,7 +197,7 @@ def pack(world: IntArray, row: IntArray, key_KW: KeyArray, k: int) -> None:
         at += 4
 
 
-@rule
+@inlined
 def unpack(world: IntArray, key_KW: KeyArray, k: int, row: IntArray) -> None:
     """Write the row of entry ``k``."""
     for slot in range(world[N_SLOTS]):
@@ -192,7 +205,7 @@ def unpack(world: IntArray, key_KW: KeyArray, k: int, row: IntArray) -> None:
     at = world[FIELDS]
     for _ in range(world[N_FIELDS]):
         mask = (np.uint64(1) << np.uint64(world[at + 3])) - np.uint64(1)
-        row[world[at]] = np.int32((key_KW[k, world[at + 1]] >> np.uint64(world[at + 2])) & mask)
+        row[world[at]] = np.int64((key_KW[k, world[at + 1]] >> np.uint64(world[at + 2])) & mask)
         at += 4
 
 

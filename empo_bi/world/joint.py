@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.runtime.jit import rule
+from empo_bi.runtime.jit import allocating, inlined, rule
 from empo_bi.world.board import (
     AGENT,
     BUSH,
@@ -23,6 +23,7 @@ from empo_bi.world.board import (
     MAGIC_WALL,
     N_ACTIONS,
     N_AGENTS,
+    NO,
     PAUSE_SWITCH,
     PICKUP,
     RIGHT,
@@ -76,7 +77,7 @@ MAX_OUTCOMES = 1 << 24
 
 
 # An intent: what an agent would try with an action id, judged from the state before anything moves. `intents` has shape
-# (N, A, 5), an array of int32; the entries of the last axis are:
+# (N, A, 5), an array of int64; the entries of the last axis are:
 REAL_ACTION = 0  # the action carried out, another one than chosen if forced (7.1)
 INTENDED_ROLE = 1
 RESOURCE = 2  # equal and not PRIVATE means conflict (7.5)
@@ -84,7 +85,7 @@ IS_TURN = 3
 HITS_ROBOTS = 4  # toggles an enabled kill button or pause switch
 INTENT_SIZE = 5
 
-# A step: what one profile makes of the agents. `step` has shape (N, 6), int32, with the columns:
+# A step: what one profile makes of the agents. `step` has shape (N, 6), int64, with the columns:
 ACTION = 0
 ROLE = 1
 LEADER = 2  # lowest member of the agent's conflict block; only for normal agents
@@ -95,17 +96,17 @@ STEP_SIZE = 6
 # and `odds`, (N, 3) float64, has the probabilities of the options of stumblers, magicians and bush goers.
 
 
-@rule
+@allocating
 def new_intents(world: IntArray) -> IntArray:
-    return np.zeros((world[N_AGENTS], world[N_ACTIONS], INTENT_SIZE), np.int32)
+    return np.zeros((world[N_AGENTS], world[N_ACTIONS], INTENT_SIZE), np.int64)
 
 
-@rule
+@allocating
 def new_step(world: IntArray) -> IntArray:
-    return np.zeros((world[N_AGENTS], STEP_SIZE), np.int32)
+    return np.zeros((world[N_AGENTS], STEP_SIZE), np.int64)
 
 
-@rule
+@allocating
 def new_odds(world: IntArray) -> FloatArray:
     return np.zeros((world[N_AGENTS], MAX_OPTIONS))
 
@@ -118,7 +119,7 @@ def read_intents(world: IntArray, board: IntArray, intents: IntArray) -> None:
     """Judge every agent's every action from the loaded state, and consume the forced actions (7.1 to 7.3, 7.5)."""
     for i in range(world[N_AGENTS]):
         forced = agent_at(board, i, FORCED)
-        set_agent(board, i, FORCED, 0)
+        set_agent(board, i, FORCED, NO)
         for a in range(world[N_ACTIONS]):
             action = forced - 1 if forced else a
             meaning = meaning_of(world, action)
@@ -130,7 +131,7 @@ def read_intents(world: IntArray, board: IntArray, intents: IntArray) -> None:
             intents[i, a, HITS_ROBOTS] = role == NORMAL and meaning == TOGGLE and hits_robots(world, board, i)
 
 
-@rule
+@inlined
 def role_of(world: IntArray, board: IntArray, agent: int, meaning: int) -> int:
     """The first class of 7.3 that fits."""
     if meaning == STILL or not can_act(board, agent):
@@ -158,7 +159,7 @@ def can_try_magic_wall(world: IntArray, board: IntArray, agent: int, cell: int) 
     return side == ALL_SIDES or side == (agent_at(board, agent, DIRECTION) + 2) & 3
 
 
-@rule
+@inlined
 def resource_of(world: IntArray, board: IntArray, agent: int, meaning: int) -> int:
     """What a normal agent's action lays claim to: a cell to enter, an item to take, an agent to hand over to."""
     cell = front_cell(world, board, agent)
@@ -189,7 +190,7 @@ def hits_robots(world: IntArray, board: IntArray, agent: int) -> bool:
 # --- once a profile ---------------------------------------------------------------------------------------------------
 
 
-@rule
+@inlined
 def prepare(world: IntArray, intents: IntArray, profile: IntArray, step: IntArray) -> bool:
     """Fix actions and roles of one profile. True if something has to be drawn, False if the step is certain (7.4)."""
     n_busy, n_not_turning, special = 0, 0, False
@@ -206,7 +207,7 @@ def prepare(world: IntArray, intents: IntArray, profile: IntArray, step: IntArra
     return n_busy > 1 and n_not_turning > 1 and any_conflict(world, intents, profile, step)
 
 
-@rule
+@inlined
 def any_conflict(world: IntArray, intents: IntArray, profile: IntArray, step: IntArray) -> bool:
     """Whether some conflict block has two members."""
     for i in range(step.shape[0]):
@@ -260,7 +261,7 @@ def block_size(step: IntArray, leader: int) -> int:
 
 @rule
 def plan_draws(world: IntArray, chances: FloatArray, board: IntArray, step: IntArray, odds: FloatArray) -> int:
-    """List each agent's options with their odds (7.6). Returns an upper bound on the number of outcomes."""
+    """List each agent's options with their odds (7.6). Returns an upper bound on the number of outcomes, 0 if too many."""
     bound = 1.0
     for i in range(step.shape[0]):
         role = step[i, ROLE]
@@ -286,9 +287,7 @@ def plan_draws(world: IntArray, chances: FloatArray, board: IntArray, step: IntA
         step[i, N_OPTIONS] = options
         step[i, OPTION] = 0
         bound *= options
-    if bound > MAX_OUTCOMES:
-        raise ValueError("one step of this world has more than 16 million outcomes; use fewer agents or less chance")
-    return int(bound)
+    return int(bound) if bound <= MAX_OUTCOMES else 0
 
 
 @rule
@@ -326,7 +325,7 @@ def draw_probability(step: IntArray, odds: FloatArray) -> float:
 # --- once an outcome --------------------------------------------------------------------------------------------------
 
 
-@rule
+@inlined
 def play_certain(world: IntArray, board: IntArray, step: IntArray) -> None:
     """Everybody acts in index order; who is paused or terminated when the turn comes does not (7.4)."""
     for i in range(step.shape[0]):
@@ -435,7 +434,7 @@ def play_magicians(world: IntArray, board: IntArray, step: IntArray, magic_draw:
                 if step[i, DECISION] == ENTER:
                     move(world, board, i, cell)
                 else:
-                    set_flag(world, board, wall, ACTIVE, 0)
+                    set_flag(world, board, wall, ACTIVE, NO)
     return n_draws
 
 

@@ -23,16 +23,19 @@ from empo_bi.world import codes
 from empo_bi.world.codes import Action, Door, Kind
 from empo_bi.world.spec import WorldSpec
 
+# Slot numbers are NumPy integers because numba compiles a function anew for every plain literal it is called with.
 # Slots of an agent. CARRIED is a type number + 1, FORCED an action id + 1, 0 means none.
-CELL, DIRECTION, TERMINATED, PAUSED, CARRIED, FORCED = range(6)
+CELL, DIRECTION, TERMINATED, PAUSED, CARRIED, FORCED = map(np.int64, range(6))
 AGENT_SLOTS = 6
 # Slots of an object with flags, by kind: door; magic wall; bush; button; pause switch; control button.
-CONDITION = ACTIVE = TRAMPLED = ENABLED = 0
-IS_ON = 1
-CONTROLLED, RECORDED, AWAITING = 1, 2, 3  # CONTROLLED is an agent's index + 1, RECORDED an action id + 1, 0 means none
+CONDITION = ACTIVE = TRAMPLED = ENABLED = np.int64(0)
+IS_ON = np.int64(1)
+CONTROLLED, RECORDED, AWAITING = map(
+    np.int64, (1, 2, 3)
+)  # CONTROLLED is an agent's index + 1, RECORDED an action id + 1, 0 means none
 OBJECT_SLOTS = 4
 
-WALL_CELL = 0
+WALL_CELL = np.int64(0)
 WORD_BITS = 64
 
 
@@ -76,14 +79,14 @@ class StateLayout:
 
     Attributes
     ----------
-    cell_number : (height, width) int32
-    cell_xy : (n_cells, 2) int32, (-1, -1) for the wall cell
+    cell_number : (height, width) int64
+    cell_xy : (n_cells, 2) int64, (-1, -1) for the wall cell
     n_occupiable : int
         Things and agents are only ever on cells 1 to ``n_occupiable``.
     item_types, types : int, list of (kind, colour)
         Types below ``item_types`` can be carried.
     things, objects : in row order; objects in reading order of the map
-    initial_row : (n_slots,) int32
+    initial_row : (n_slots,) int64
     fields, n_words : the key
     """
 
@@ -122,13 +125,11 @@ class StateLayout:
         column_by_column = [(x, y) for x in range(spec.width) for y in range(spec.height)]
         occupiable = [(x, y) for x, y in column_by_column if spec.can_be_occupied(x, y)]
         others = [
-            (x, y)
-            for x, y in column_by_column
-            if not spec.can_be_occupied(x, y) and spec.cells[y][x].kind != Kind.WALL
+            (x, y) for x, y in column_by_column if not spec.can_be_occupied(x, y) and spec.cells[y][x].kind != Kind.WALL
         ]
         self.n_occupiable = len(occupiable)
-        self.cell_xy: npt.NDArray[np.int32] = np.array([(-1, -1), *occupiable, *others], dtype=np.int32)
-        self.cell_number: npt.NDArray[np.int32] = np.zeros((spec.height, spec.width), dtype=np.int32)
+        self.cell_xy: npt.NDArray[np.int64] = np.array([(-1, -1), *occupiable, *others], dtype=np.int64)
+        self.cell_number: npt.NDArray[np.int64] = np.zeros((spec.height, spec.width), dtype=np.int64)
         self.cell_number[self.cell_xy[1:, 1], self.cell_xy[1:, 0]] = np.arange(1, len(self.cell_xy))
 
     def _list_things(self) -> None:
@@ -154,8 +155,8 @@ class StateLayout:
             if cell.kind in codes.MUTABLE_NAMES or cell.kind == Kind.DISABLING_SWITCH
         ]
 
-    def _build_initial_row(self) -> npt.NDArray[np.int32]:
-        row = np.zeros(self.n_slots, dtype=np.int32)
+    def _build_initial_row(self) -> npt.NDArray[np.int64]:
+        row = np.zeros(self.n_slots, dtype=np.int64)
         agents = row[: self.first_thing].reshape(self.n_agents, AGENT_SLOTS)
         objects = row[self.first_object :].reshape(len(self.objects), OBJECT_SLOTS)
         for agent, slots in zip(self.spec.agents, agents, strict=True):

@@ -6,7 +6,7 @@ reading order: moving and pushing, bushes, items, doors and buttons, and one who
 
 from __future__ import annotations
 
-from empo_bi.runtime.jit import rule
+from empo_bi.runtime.jit import inlined, rule
 from empo_bi.world.board import (
     BOX,
     BUSH,
@@ -23,6 +23,7 @@ from empo_bi.world.board import (
     LEFT,
     N_AGENTS,
     N_OBJECTS,
+    NO,
     NOBODY,
     OPEN_DOOR,
     PAUSE_SWITCH,
@@ -30,6 +31,7 @@ from empo_bi.world.board import (
     RIGHT,
     ROCK,
     TOGGLE,
+    YES,
     agent_at,
     ahead,
     end_of_type,
@@ -76,7 +78,7 @@ from empo_bi.world.tables import IS_GREY, IS_ROBOT_LIKE, IS_YELLOW, PUSHES_ROCKS
 # --- moving and pushing (6.2 to 6.5) ----------------------------------------------------------------------------------
 
 
-@rule
+@inlined
 def forward(world: IntArray, board: IntArray, agent: int) -> None:
     """Step ahead, push, or enter a bush; nothing happens where the way is barred."""
     cell = front_cell(world, board, agent)
@@ -84,7 +86,7 @@ def forward(world: IntArray, board: IntArray, agent: int) -> None:
         advance(world, board, agent, cell)
 
 
-@rule
+@inlined
 def advance(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
     """Go to the cell ahead as it shows now."""
     kind = shown(world, board, cell)
@@ -98,14 +100,14 @@ def advance(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
         enter_bush(world, board, agent, cell)
 
 
-@rule
+@inlined
 def move(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
     """Put the agent on a cell; lava terminates whoever comes to stand on it (C5)."""
     set_occupant(world, board, agent_at(board, agent, CELL), NOBODY)
     set_occupant(world, board, cell, agent + 1)
     set_agent(board, agent, CELL, cell)
     if terrain(world, cell) == LAVA:
-        set_agent(board, agent, TERMINATED, 1)
+        set_agent(board, agent, TERMINATED, YES)
 
 
 @rule
@@ -140,7 +142,7 @@ def push(world: IntArray, board: IntArray, agent: int, cell: int, end: int) -> N
 def enter_bush(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
     """Robots and their like trample the bush for good, others slip in."""
     if has_trait(world, agent, IS_ROBOT_LIKE):
-        set_flag(world, board, object_at(world, cell), TRAMPLED, 1)
+        set_flag(world, board, object_at(world, cell), TRAMPLED, YES)
     move(world, board, agent, cell)
 
 
@@ -162,10 +164,12 @@ def drop(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
     if carried < 0 or not may_be_entered(shown(world, board, cell)):
         return
     for k in range(first_of_type(world, carried), end_of_type(world, carried)):
-        if thing_cell(world, board, k) == WALL_CELL:  # one of this type that lies nowhere: things of a type are interchangeable
+        if (
+            thing_cell(world, board, k) == WALL_CELL
+        ):  # one of this type that lies nowhere: things of a type are interchangeable
             set_thing_cell(world, board, k, cell)
             set_occupant(world, board, cell, -(k + 1))
-            set_agent(board, agent, CARRIED, 0)
+            set_agent(board, agent, CARRIED, NO)
             return
 
 
@@ -216,7 +220,7 @@ def press_kill_button(world: IntArray, board: IntArray, agent: int, button: int)
     if flag(world, board, button, ENABLED) and has_trait(world, agent, IS_YELLOW):
         for other in range(world[N_AGENTS]):
             if has_trait(world, other, IS_GREY):
-                set_agent(board, other, TERMINATED, 1)
+                set_agent(board, other, TERMINATED, YES)
 
 
 @rule
@@ -247,7 +251,7 @@ def flip_disabling_switch(world: IntArray, board: IntArray, agent: int, switch: 
         if kind_of_object(world, it) == target:
             set_flag(world, board, it, ENABLED, 1 - flag(world, board, it, ENABLED))
             if target == PAUSE_SWITCH and flag(world, board, it, IS_ON) and not flag(world, board, it, ENABLED):
-                pause_robots(world, board, 0)
+                pause_robots(world, board, NO)
 
 
 @rule
@@ -261,7 +265,7 @@ def press_control_button(world: IntArray, board: IntArray, agent: int, button: i
     controlled = flag(world, board, button, CONTROLLED)
     recorded = flag(world, board, button, RECORDED)
     if has_trait(world, agent, IS_GREY) and not (flag(world, board, button, AWAITING) and controlled == agent + 1):
-        set_flag(world, board, button, AWAITING, 1)
+        set_flag(world, board, button, AWAITING, YES)
         set_flag(world, board, button, CONTROLLED, agent + 1)
         return button
     if has_trait(world, agent, IS_YELLOW) and controlled and recorded:
@@ -272,7 +276,7 @@ def press_control_button(world: IntArray, board: IntArray, agent: int, button: i
 # --- one action -------------------------------------------------------------------------------------------------------
 
 
-@rule
+@inlined
 def act(world: IntArray, board: IntArray, agent: int, action: int) -> None:
     """Carry out one agent's action (an id) now, and let waiting control buttons record it (6.9)."""
     meaning = meaning_of(world, action)
@@ -300,4 +304,4 @@ def record(world: IntArray, board: IntArray, agent: int, action: int, started: i
         if kind_of_object(world, it) == CONTROL_BUTTON and it != started:
             if flag(world, board, it, AWAITING) and flag(world, board, it, CONTROLLED) == agent + 1:
                 set_flag(world, board, it, RECORDED, action + 1)
-                set_flag(world, board, it, AWAITING, 0)
+                set_flag(world, board, it, AWAITING, NO)

@@ -137,9 +137,7 @@ def _load_yaml(text: str, origin: str, lines: dict[KeyPath, int]) -> Any:
         return loader.construct_document(node)
     except yaml.constructor.ConstructorError as error:
         problem = error.problem or "a tag that is not allowed"
-        raise WorldFileError(
-            f"{origin}{_line_of(error)}: {problem}; world files are plain data: remove the tag"
-        ) from error
+        raise WorldFileError(f"{origin}{_line_of(error)}: {problem}; world files are plain data: remove the tag") from error
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or str(error)
         raise WorldFileError(
@@ -167,9 +165,7 @@ def _note_lines(root: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], origi
         node, here = stack.pop()
         seen += 1
         if seen > MAX_NODES:
-            raise WorldFileError(
-                f"{origin}: unfolds to more than {MAX_NODES:,} values; remove the repeated aliases (&, *)"
-            )
+            raise WorldFileError(f"{origin}: unfolds to more than {MAX_NODES:,} values; remove the repeated aliases (&, *)")
         if isinstance(node, yaml.SequenceNode):
             for i, child in enumerate(node.value):
                 lines.setdefault((*here, i), child.start_mark.line + 1)

@@ -187,9 +187,7 @@ def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
             )  # fmt: skip
     if width < 3 or len(rows) < 3:
         raise source.error("map", message=f"{width} x {len(rows)} cells; a grid has at least 3 x 3")
-    return tuple(
-        tuple(_cell_code(source, row[2 * x : 2 * x + 2], x, y) for x in range(width)) for y, row in enumerate(rows)
-    )
+    return tuple(tuple(_cell_code(source, row[2 * x : 2 * x + 2], x, y) for x in range(width)) for y, row in enumerate(rows))
 
 
 def _map_rows(source: WorldSource, value: Any) -> list[str]:
@@ -287,9 +285,7 @@ def _read_agents(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...]) -
     """Agents in reading order of the map (section 1.4)."""
     pushers = _read_colours(source, "can_push_rocks", "e")
     enterers = _read_colours(source, "can_enter_magic_walls", "")
-    places = [
-        (x, y, cell.colour) for y, row in enumerate(cells) for x, cell in enumerate(row) if cell.kind == Kind.AGENT
-    ]
+    places = [(x, y, cell.colour) for y, row in enumerate(cells) for x, cell in enumerate(row) if cell.kind == Kind.AGENT]
     directions = _read_orientations(source, len(places))
     return tuple(
         AgentSpec(x, y, str(colour), direction, colour in pushers, colour in enterers)

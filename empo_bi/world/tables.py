@@ -21,7 +21,7 @@ from empo_bi.world import codes
 from empo_bi.world.codes import Kind
 from empo_bi.world.layout import MapObject, StateLayout
 
-IntArray = npt.NDArray[np.int32]
+IntArray = npt.NDArray[np.int64]
 
 
 class Header(IntEnum):
@@ -57,7 +57,7 @@ OBJECT = 9  # index of the object with flags on the cell, else -1
 CELL_RECORD = 10
 
 # Traits of an agent.
-IS_YELLOW, IS_GREY, PUSHES_ROCKS, ENTERS_MAGIC_WALLS, IS_ROBOT_LIKE = range(5)
+IS_YELLOW, IS_GREY, PUSHES_ROCKS, ENTERS_MAGIC_WALLS, IS_ROBOT_LIKE = map(np.int64, range(5))
 N_TRAITS = 5
 
 # Entries of `chances`.
@@ -104,18 +104,23 @@ def build_tables(layout: StateLayout) -> Tables:
     place = Header.END + parts[0].size
     for name, records in tables.items():
         header[name] = place
-        parts.append(np.array([int(value) for record in records for value in record], dtype=np.int32))
+        parts.append(np.array([int(value) for record in records for value in record], dtype=np.int64))
         place += parts[-1].size
     header[Header.END] = -1
-    head = np.array([int(header[name]) for name in Header][: Header.END], dtype=np.int32)
-    chances = [spec.stumble_probability, MAGIC_ENTRY_PROBABILITY, spec.solidify_probability, spec.enter_bush_success_prob]
+    head = np.array([int(header[name]) for name in Header][: Header.END], dtype=np.int64)
+    chances = [
+        spec.stumble_probability,
+        MAGIC_ENTRY_PROBABILITY,
+        spec.solidify_probability,
+        spec.enter_bush_success_prob,
+    ]
     return Tables(np.concatenate([head, *parts]), np.array(chances, dtype=np.float64))
 
 
 def _cell_records(layout: StateLayout) -> IntArray:
     spec = layout.spec
-    records = np.zeros((len(layout.cell_xy), CELL_RECORD), dtype=np.int32)
-    wall_number = -1 - np.arange(spec.height * spec.width, dtype=np.int32).reshape(spec.height, spec.width)
+    records = np.zeros((len(layout.cell_xy), CELL_RECORD), dtype=np.int64)
+    wall_number = -1 - np.arange(spec.height * spec.width, dtype=np.int64).reshape(spec.height, spec.width)
     records[:, AHEAD : AHEAD + 4] = _ahead(layout, layout.cell_number)
     records[:, WALL_AHEAD : WALL_AHEAD + 4] = _ahead(layout, np.where(layout.cell_number == 0, wall_number, 0))
     records[:, TERRAIN] = Kind.WALL
@@ -139,7 +144,7 @@ def _ahead(layout: StateLayout, value: IntArray) -> IntArray:
     Nobody but the one before it faces a place outside the grid, so those need not be told apart.
     """
     padded = np.pad(value, 1)
-    table = np.zeros((len(layout.cell_xy), 4), dtype=np.int32)
+    table = np.zeros((len(layout.cell_xy), 4), dtype=np.int64)
     x, y = layout.cell_xy[1:, 0] + 1, layout.cell_xy[1:, 1] + 1
     for direction, (dx, dy) in enumerate(codes.DIRECTION_VECTORS):
         table[1:, direction] = padded[y + dy, x + dx]
