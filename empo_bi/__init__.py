@@ -1,1 +1,102 @@
-"""stub"""
+"""empo_bi: backward-induction planning for multi-agent worlds, with disk-sliced DAGs.
+
+The public names are below; each is imported when it is first used, so ``import empo_bi`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from empo_bi import worlds
+    from empo_bi.errors import (
+        EmpoError,
+        InvalidActionError,
+        InvalidStateError,
+        MissingAgentError,
+        WorldFileError,
+        WorldNotFoundError,
+        WorldWarning,
+    )
+    from empo_bi.world.goals import (
+        DeterministicGoalGenerator,
+        DeterministicGoalSampler,
+        PossibleGoal,
+        PossibleGoalGenerator,
+        PossibleGoalSampler,
+        ReachCellGoal,
+        ReachRectangleGoal,
+        TabularGoalGenerator,
+        TabularGoalSampler,
+        approx_integral_over_possible_goals,
+    )
+    from empo_bi.world.gridworld import GridWorld, load_world
+    from empo_bi.world.model import WorldModel
+
+__version__ = "0.1.0"
+
+# Where each public name lives.
+_HOMES = {
+    "empo_bi.world.gridworld": ["GridWorld", "load_world"],
+    "empo_bi.world.model": ["WorldModel"],
+    "empo_bi.world.goals": [
+        "DeterministicGoalGenerator",
+        "DeterministicGoalSampler",
+        "PossibleGoal",
+        "PossibleGoalGenerator",
+        "PossibleGoalSampler",
+        "ReachCellGoal",
+        "ReachRectangleGoal",
+        "TabularGoalGenerator",
+        "TabularGoalSampler",
+        "approx_integral_over_possible_goals",
+    ],
+    "empo_bi.errors": [
+        "EmpoError",
+        "InvalidActionError",
+        "InvalidStateError",
+        "MissingAgentError",
+        "WorldFileError",
+        "WorldNotFoundError",
+        "WorldWarning",
+    ],
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "DeterministicGoalGenerator",
+    "DeterministicGoalSampler",
+    "EmpoError",
+    "GridWorld",
+    "InvalidActionError",
+    "InvalidStateError",
+    "MissingAgentError",
+    "PossibleGoal",
+    "PossibleGoalGenerator",
+    "PossibleGoalSampler",
+    "ReachCellGoal",
+    "ReachRectangleGoal",
+    "TabularGoalGenerator",
+    "TabularGoalSampler",
+    "WorldFileError",
+    "WorldModel",
+    "WorldNotFoundError",
+    "WorldWarning",
+    "__version__",
+    "approx_integral_over_possible_goals",
+    "load_world",
+    "worlds",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(importlib.import_module(_HOME_OF[name]), name)
+    if name == "worlds":
+        return importlib.import_module("empo_bi.worlds")
+    raise AttributeError(f"module 'empo_bi' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -162,9 +162,8 @@ class StateCodec:
             carried = sum((entry[6], entry[7]) == (kind.name.lower(), colour) for entry in agents)
             # Pushables never vanish; an item may be carried; a box may have been opened.
             if missing < carried or (missing > carried and kind != Kind.BOX):
-                raise InvalidStateError(
-                    f"{len(by_type[number])} {kind.name.lower()}s on the ground and {carried} carried, the map has {last - first}"
-                )
+                found = f"{len(by_type[number])} on the ground and {carried} carried"
+                raise InvalidStateError(f"{colour or ''} {kind.name.lower()}: {found}, but the map has {last - first}")
             cells += [0] * missing + sorted(by_type[number])
         return cells
 

@@ -1,9 +1,9 @@
 """What a profile of actions does: the joint transitions of section 7 of the specification, in its complete reading.
 
 A step goes like this. From the state as it is (``read_intents``, once a state), each agent's action gets a *role* and, in
-case others want the same, a *resource*. For one profile (``prepare`` and ``plan_draws``) the step is either certain, and everybody acts in
-index order, or there are independent draws: which member of a conflict block goes first, who stumbles where, who gets
-into a magic wall or a bush. Each combination of draws is one outcome (``play``).
+case others want the same, a *resource*. One profile's step (``prepare``) is either certain, and everybody acts in index
+order (``play_certain``), or there are independent draws (``form_blocks``, ``plan_draws``): which member of a conflict
+block goes first, who stumbles where, who gets into a magic wall or a bush. Each combination is one outcome (``play``).
 """
 
 from __future__ import annotations

@@ -67,10 +67,6 @@ class GoalSpec:
     is_cell: bool
     weight: float
 
-    def covers(self, x: int, y: int) -> bool:
-        x1, y1, x2, y2 = self.rectangle
-        return x1 <= x <= x2 and y1 <= y <= y2
-
 
 @dataclass(frozen=True)
 class WorldSpec:
@@ -112,6 +108,18 @@ class WorldSpec:
         return kind not in _NEVER_ENTERED
 
 
+def cells_without_goal(
+    cells: tuple[tuple[CellCode, ...], ...], rectangles: Sequence[tuple[int, int, int, int]]
+) -> list[tuple[int, int]]:
+    """Cells (x, y) of a map that need a goal (section 8.4) and lie in none of the rectangles."""
+    return [
+        (x, y)
+        for y, row in enumerate(cells)
+        for x, cell in enumerate(row)
+        if cell.kind not in _NEED_NO_GOAL and not any(x1 <= x <= x2 and y1 <= y <= y2 for x1, y1, x2, y2 in rectangles)
+    ]
+
+
 def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *, strict: bool = False) -> WorldSpec:
     """Check a world's mapping, with the caller's ``overrides`` in place of the file's values.
 
@@ -139,6 +147,8 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
         goals=_read_goals(source),
         metadata=_read_metadata(source),
     )
+    if spec.goals and not any(agent.is_human for agent in spec.agents):
+        slips.append(f"{source.place('possible_goals')}: goals of humans, but no agent is yellow (code 'Ay')")
     slips += _size_mismatch(source, spec) + _useless_goals(source, spec) + _uncovered_cells(source, spec)
     if slips and strict:
         raise WorldFileError("\n".join(slips))
@@ -414,12 +424,7 @@ def _uncovered_cells(source: WorldSource, spec: WorldSpec) -> list[str]:
     """Cells where a human can stand and that belong to no goal (section 8.4, C11)."""
     if not spec.goals:
         return []
-    bare = [
-        f"({x},{y})"
-        for y, row in enumerate(spec.cells)
-        for x, cell in enumerate(row)
-        if cell.kind not in _NEED_NO_GOAL and not any(goal.covers(x, y) for goal in spec.goals)
-    ]
+    bare = [f"({x},{y})" for x, y in cells_without_goal(spec.cells, [goal.rectangle for goal in spec.goals])]
     if not bare:
         return []
     shown = ", ".join(bare[:12]) + (f" and {len(bare) - 12} more" if len(bare) > 12 else "")

@@ -1,0 +1,348 @@
+"""Goals: what a human might want, how goals are listed with weights, and how they are drawn.
+
+A goal is any object with ``is_achieved(state)`` that can be compared and hashed; a generator lists the goals a human may
+have in a state, with weights; a sampler draws one. Reach goals know the rectangle they are about, so
+:func:`attained` can look at a whole block of packed states at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.world.encoding import State, StateCodec
+from empo_bi.world.expand import KeyArray
+from empo_bi.world.layout import AGENT_SLOTS, CELL, StateLayout
+
+
+class PossibleGoal(ABC):
+    """Something a human may want. Subclasses define ``is_achieved``, ``__eq__`` and ``__hash__``.
+
+    A subclass may end its ``__init__`` with ``self._freeze()``; from then on it cannot be changed. Pickling leaves the
+    world behind: ``env`` is None in the copy.
+    """
+
+    def __init__(self, env: Any = None, index: int | None = None) -> None:
+        self.env = env
+        self.index = index
+
+    @abstractmethod
+    def is_achieved(self, state: State) -> int:
+        """1 if the goal is achieved in the state, else 0."""
+
+    @abstractmethod
+    def __hash__(self) -> int: ...
+
+    @abstractmethod
+    def __eq__(self, other: object) -> bool: ...
+
+    def _freeze(self) -> None:
+        object.__setattr__(self, "_frozen", True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"{type(self).__name__} is frozen; make a new goal instead of changing {name!r}")
+        object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "env": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+class ReachGoal(PossibleGoal):
+    """An agent is inside a rectangle of cells, corners included. ``index`` plays no part in equality."""
+
+    def __init__(self, world_model: Any, human_agent_index: int, target_rect: Sequence[int], index: int | None) -> None:
+        super().__init__(world_model, index)
+        x1, y1, x2, y2 = (int(value) for value in target_rect)
+        self.human_agent_index = int(human_agent_index)
+        self.target_rect = (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+
+    def is_achieved(self, state: State) -> int:
+        x, y = state[1][self.human_agent_index][:2]
+        x1, y1, x2, y2 = self.target_rect
+        return int(x1 <= x <= x2 and y1 <= y <= y2)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReachGoal) or type(other) is not type(self):
+            return NotImplemented
+        return (self.human_agent_index, self.target_rect) == (other.human_agent_index, other.target_rect)
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.human_agent_index, self.target_rect))
+
+
+class ReachCellGoal(ReachGoal):
+    """Human ``human_agent_index`` is on the cell ``target_pos``."""
+
+    def __init__(
+        self, world_model: Any, human_agent_index: int, target_pos: Sequence[int], index: int | None = None
+    ) -> None:
+        x, y = target_pos
+        super().__init__(world_model, human_agent_index, (x, y, x, y), index)
+        self.target_pos = (int(x), int(y))
+        self._freeze()
+
+    def __repr__(self) -> str:
+        return f"ReachCellGoal(agent {self.human_agent_index}, {self.target_pos[0]},{self.target_pos[1]})"
+
+
+class ReachRectangleGoal(ReachGoal):
+    """Human ``human_agent_index`` is inside ``target_rect``, (x1, y1, x2, y2) with corners included and in any order."""
+
+    def __init__(
+        self, world_model: Any, human_agent_index: int, target_rect: Sequence[int], index: int | None = None
+    ) -> None:
+        super().__init__(world_model, human_agent_index, target_rect, index)
+        self._freeze()
+
+    def __repr__(self) -> str:
+        return f"ReachRectangleGoal(agent {self.human_agent_index}, {','.join(map(str, self.target_rect))})"
+
+
+# --- generators and samplers ------------------------------------------------------------------------------------------
+
+
+class PossibleGoalGenerator(ABC):
+    """Lists the goals that a human may have in a state, each with a weight (used as given, not normalised)."""
+
+    def __init__(self, env: Any = None, indexed: bool = False) -> None:
+        self.env = self.world_model = env
+        self.indexed = indexed
+
+    @abstractmethod
+    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+        """Yield ``(goal, weight)``."""
+
+    def set_world_model(self, world_model: Any) -> None:
+        self.env = self.world_model = world_model
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "env": None, "world_model": None}
+
+
+class PossibleGoalSampler(ABC):
+    """Draws a goal for a human in a state. It agrees with a generator whose weight is probability times weight."""
+
+    def __init__(self, env: Any = None, indexed: bool = False) -> None:
+        self.env = self.world_model = env
+        self.indexed = indexed
+
+    @abstractmethod
+    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+        """Draw ``(goal, weight)``."""
+
+    def set_world_model(self, world_model: Any) -> None:
+        self.env = self.world_model = world_model
+
+    def get_smallest_pw(self) -> float | None:
+        """The smallest product of probability and weight, None if unknown."""
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "env": None, "world_model": None}
+
+
+class TabularGoalGenerator(PossibleGoalGenerator):
+    """A fixed list of goals, the same in every state; weights default to 1/n each."""
+
+    def __init__(self, goals: Sequence[PossibleGoal], weights: Sequence[float] | None = None, indexed: bool = False) -> None:
+        self.goals, self.weights = _checked(goals, weights, 1.0 / max(len(goals), 1), "weights")
+        super().__init__(getattr(self.goals[0], "env", None), indexed)
+
+    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+        yield from zip(self.goals, self.weights, strict=True)
+
+    def get_sampler(self) -> TabularGoalSampler:
+        """The sampler that draws goals in proportion to their weights, each with weight 1."""
+        return TabularGoalSampler(self.goals, probabilities=self.weights, indexed=self.indexed)
+
+    def validate_coverage(self, raise_on_error: bool = True) -> bool:
+        """Whether every cell a human can stand on belongs to some goal; otherwise False, or a ValueError."""
+        return _covers_world(self.goals, raise_on_error)
+
+
+class TabularGoalSampler(PossibleGoalSampler):
+    """Draws from a fixed list of goals. Probabilities are normalised and default to 1/n, weights default to 1."""
+
+    def __init__(
+        self,
+        goals: Sequence[PossibleGoal],
+        probabilities: Sequence[float] | None = None,
+        weights: Sequence[float] | None = None,
+        indexed: bool = False,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        self.goals, given = _checked(goals, probabilities, 1.0 / max(len(goals), 1), "probabilities")
+        if min(given) < 0 or not 0 < sum(given) < float("inf"):
+            raise ValueError(f"goal probabilities have to be non-negative with a positive sum, found {given}")
+        self.probabilities = [p / sum(given) for p in given]
+        _, self.weights = _checked(goals, weights, 1.0, "weights")
+        self.rng = np.random.default_rng(seed)
+        super().__init__(getattr(self.goals[0], "env", None), indexed)
+
+    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+        i = int(self.rng.choice(len(self.goals), p=self.probabilities))
+        return self.goals[i], self.weights[i]
+
+    def get_generator(self) -> TabularGoalGenerator:
+        """The generator with weight = probability times weight."""
+        weights = [p * w for p, w in zip(self.probabilities, self.weights, strict=True)]
+        return TabularGoalGenerator(self.goals, weights, self.indexed)
+
+    def get_smallest_pw(self) -> float | None:
+        return min(p * w for p, w in zip(self.probabilities, self.weights, strict=True))
+
+    def validate_coverage(self, raise_on_error: bool = True) -> bool:
+        """Whether every cell a human can stand on belongs to some goal; otherwise False, or a ValueError."""
+        return _covers_world(self.goals, raise_on_error)
+
+
+class DeterministicGoalGenerator(TabularGoalGenerator):
+    """One goal, always."""
+
+    def __init__(self, goal: PossibleGoal, weight: float = 1.0, indexed: bool = False) -> None:
+        super().__init__([goal], [weight], indexed)
+
+
+class DeterministicGoalSampler(TabularGoalSampler):
+    """One goal, always."""
+
+    def __init__(self, goal: PossibleGoal, weight: float = 1.0, indexed: bool = False) -> None:
+        super().__init__([goal], weights=[weight], indexed=indexed)
+
+
+class WorldGoalGenerator(PossibleGoalGenerator):
+    """The goals of a world file, for each human the same list (section 8.2).
+
+    ``goal_coords`` has the coordinates, two numbers for a cell and four for a rectangle; goals carry their place in the
+    list as ``index``.
+    """
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world, indexed=True)
+        specs = world.world_spec.goals
+        self.goal_coords = [goal.rectangle[:2] if goal.is_cell else goal.rectangle for goal in specs]
+        self.n_goals = len(specs)
+        self.weights = [goal.weight for goal in specs]
+        self._goals = [
+            [
+                ReachCellGoal(world, agent, goal.rectangle[:2], i)
+                if goal.is_cell
+                else ReachRectangleGoal(world, agent, goal.rectangle, i)
+                for i, goal in enumerate(specs)
+            ]
+            for agent in range(len(world.agents))
+        ]
+
+    def goals_of(self, human_agent_index: int) -> list[ReachGoal]:
+        return list(self._goals[human_agent_index])
+
+    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+        yield from zip(self._goals[human_agent_index], self.weights, strict=True)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+class WorldGoalSampler(PossibleGoalSampler):
+    """Draws from the goals of a world file, in proportion to their weights."""
+
+    def __init__(self, generator: WorldGoalGenerator, *, seed: int | None = None) -> None:
+        super().__init__(generator.env, indexed=True)
+        self.generator = generator
+        self.goal_coords, self.n_goals = generator.goal_coords, generator.n_goals
+        self.rng = np.random.default_rng(seed)
+
+    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+        i = int(self.rng.choice(self.n_goals, p=self.generator.weights))
+        return self.generator.goals_of(human_agent_index)[i], 1.0
+
+    def get_smallest_pw(self) -> float | None:
+        return min(self.generator.weights)
+
+
+def approx_integral_over_possible_goals(
+    state: State,
+    human_agent_index: int,
+    sampler: PossibleGoalSampler,
+    func: Callable[[PossibleGoal], float],
+    sample_size: int,
+) -> float:
+    """Average of ``func(goal) * weight`` over ``sample_size`` draws."""
+    draws = (sampler.sample(state, human_agent_index) for _ in range(sample_size))
+    return sum(func(goal) * weight for goal, weight in draws) / sample_size
+
+
+def _checked(
+    goals: Sequence[PossibleGoal], numbers: Sequence[float] | None, default: float, name: str
+) -> tuple[list[PossibleGoal], list[float]]:
+    goals = list(goals)
+    if not goals:
+        raise ValueError("a goal list needs at least one goal")
+    values = [default] * len(goals) if numbers is None else [float(number) for number in numbers]
+    if len(values) != len(goals):
+        raise ValueError(f"{len(values)} {name} for {len(goals)} goals; give one each")
+    return goals, values
+
+
+def _covers_world(goals: Sequence[PossibleGoal], raise_on_error: bool) -> bool:
+    world = getattr(goals[0], "env", None)
+    if world is None or not hasattr(world, "cells_without_goal"):
+        raise ValueError("coverage is known only for goals that belong to a GridWorld")
+    bare = world.cells_without_goal([goal.target_rect for goal in goals if isinstance(goal, ReachGoal)])
+    if bare and raise_on_error:
+        raise ValueError(f"no goal covers the cells {bare}; add goals for them")
+    return not bare
+
+
+# --- whole blocks -----------------------------------------------------------------------------------------------------
+
+
+def attained(
+    codec: StateCodec, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]
+) -> npt.NDArray[np.bool_]:
+    """Whether each goal is achieved in each state, ``(S, G)``.
+
+    Reach goals take one table look-up per state and agent. For any other goal the states are decoded and asked one by
+    one, only once for all such goals.
+    """
+    table_SG = np.zeros((len(key_SW), len(goals)), dtype=bool)
+    others = []
+    by_agent: dict[int, list[int]] = {}
+    for g, goal in enumerate(goals):
+        # A subclass may have its own idea of being achieved, so only the exact classes take the fast path.
+        if type(goal) in (ReachCellGoal, ReachRectangleGoal):
+            by_agent.setdefault(goal.human_agent_index, []).append(g)  # type: ignore[attr-defined]
+        else:
+            others.append(g)
+    for agent, members in by_agent.items():
+        inside_CG = np.stack([_inside(codec.layout, goals[g].target_rect) for g in members], axis=1)  # type: ignore[attr-defined]
+        table_SG[:, members] = inside_CG[_agent_cells(codec.layout, key_SW, agent)]
+    if others:
+        for s, state in enumerate(codec.decode(steps, key_SW)):
+            table_SG[s, others] = [bool(goals[g].is_achieved(state)) for g in others]
+    return table_SG
+
+
+def _inside(layout: StateLayout, rectangle: tuple[int, int, int, int]) -> npt.NDArray[np.bool_]:
+    """Which cells (by number) lie in the rectangle."""
+    x, y = layout.cell_xy[:, 0], layout.cell_xy[:, 1]
+    x1, y1, x2, y2 = rectangle
+    inside: npt.NDArray[np.bool_] = (x1 <= x) & (x <= x2) & (y1 <= y) & (y <= y2)
+    inside[0] = False  # the wall cell
+    return inside
+
+
+def _agent_cells(layout: StateLayout, key_SW: KeyArray, agent: int) -> npt.NDArray[np.int64]:
+    """The number of the cell an agent is on, in each state."""
+    field = next(f for f in layout.fields if f.slot == agent * AGENT_SLOTS + CELL)
+    cells = (key_SW[:, field.word] >> np.uint64(field.shift)) & np.uint64((1 << field.width) - 1)
+    return cells.astype(np.int64)

@@ -1,0 +1,280 @@
+"""GridWorld: the object users hold. States are the specification's nested tuples at this edge, packed keys below it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from empo_bi.errors import InvalidActionError, MissingAgentError
+from empo_bi.world import codes, text
+from empo_bi.world.encoding import State, StateCodec
+from empo_bi.world.expand import Expansion, KeyArray, expand
+from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler, attained
+from empo_bi.world.layout import StateLayout
+from empo_bi.world.model import Transitions, WorldModel
+from empo_bi.world.source import read_source
+from empo_bi.world.spec import WorldSpec, cells_without_goal, read_spec
+from empo_bi.world.tables import build_tables
+
+MAX_PROFILES = 10_000_000
+
+
+def load_world(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    strict: bool = False,
+    require_human: bool = False,
+    require_robot: bool = False,
+    render_mode: str | None = None,
+    **overrides: Any,
+) -> GridWorld:
+    """Load a gridworld.
+
+    Parameters
+    ----------
+    source : path, str or mapping
+        A world file (YAML if it ends in .yaml or .yml, else JSON), the name of a shipped world such as
+        ``"asymmetric_freeing"`` or ``"jobst_challenges/asymmetric_freeing"``, a YAML or JSON text, or a mapping with the
+        keys of a world file.
+    strict : bool
+        Turn warnings (unknown keys, useless goals, cells without a goal) into errors.
+    require_human, require_robot : bool
+        Refuse a world without a human (yellow agent) or robot (grey agent).
+    render_mode : None, "rgb_array" or "ansi"
+        What ``render()`` returns: a picture (also the default) or a text.
+    **overrides
+        Values that win over the file's: ``max_steps=15``, ``actions="small"`` (or ``action_class="SmallActions"``),
+        ``orientations``, ``can_push_rocks``, ``can_enter_magic_walls``, ``stumble_probability``,
+        ``solidify_probability``, ``enter_bush_success_prob``, ``possible_goals``, ``map``, ``metadata``.
+
+    Examples
+    --------
+    >>> world = load_world("jobst_challenges/asymmetric_freeing", max_steps=3)
+    >>> len(world.agents), world.human_agent_indices, world.robot_agent_indices
+    (3, [0, 1], [2])
+    """
+    spec = read_spec(read_source(source), overrides, strict=strict)
+    world = GridWorld(spec, render_mode=render_mode)
+    world.require_agents(human=require_human, robot=require_robot)
+    return world
+
+
+class GridWorld(WorldModel):
+    """A gridworld with exact joint dynamics.
+
+    For people: ``initial_state``, ``transition_probabilities``, ``step``, ``render``, ``to_text``. For the engine:
+    ``encode``, ``decode``, ``expand`` and ``attainment``, which work on whole blocks of packed states.
+
+    Attributes
+    ----------
+    world_spec : WorldSpec
+        What the world file says.
+    agents : tuple of AgentSpec
+    human_agent_indices, robot_agent_indices : list of int
+        Yellow and grey agents, unless reassigned.
+    possible_goal_generator, possible_goal_sampler
+        The file's goals, None if it has none.
+    max_steps : int
+        States with this step count are terminal.
+    """
+
+    metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012 (gymnasium's own convention)
+    time_homogeneous = True
+    action_space: spaces.Discrete
+
+    def __init__(self, spec: WorldSpec, *, render_mode: str | None = None) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(f"render_mode {render_mode!r}; expected one of {self.metadata['render_modes']}")
+        self.world_spec = spec
+        self.render_mode = render_mode
+        self.agents = spec.agents
+        self.max_steps = spec.max_steps
+        self.human_agent_indices = [i for i, agent in enumerate(spec.agents) if agent.is_human]
+        self.robot_agent_indices = [i for i, agent in enumerate(spec.agents) if agent.is_robot]
+        self.action_space = spaces.Discrete(len(spec.actions))
+        self.layout = StateLayout(spec)
+        self.tables = build_tables(self.layout)
+        self.codec = StateCodec(self.layout, self.tables)
+        self.possible_goal_generator = WorldGoalGenerator(self) if spec.goals else None
+        self.possible_goal_sampler = WorldGoalSampler(self.possible_goal_generator) if spec.goals else None
+        self.observation_space = self._observation_space()
+        self._to_start()
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        spec = self.world_spec
+        return (
+            f"<GridWorld {spec.name!r}: {spec.width} x {spec.height}, {len(self.human_agent_indices)} humans, "
+            f"{len(self.robot_agent_indices)} robots of {len(self.agents)} agents, {self.action_space.n} actions, "
+            f"{len(spec.goals)} goals, {self.max_steps} steps>"
+        )
+
+    @property
+    def action_names(self) -> list[str]:
+        return [action.name.lower() for action in self.world_spec.actions]
+
+    def require_agents(self, *, human: bool = False, robot: bool = False) -> None:
+        """Raise :class:`MissingAgentError` unless the world has the agents that are needed."""
+        needed = [(human, "human", codes.HUMAN_COLOUR, "Ay", self.human_agent_indices)]
+        needed += [(robot, "robot", codes.ROBOT_COLOUR, "Ae", self.robot_agent_indices)]
+        for is_needed, role, colour, code, found in needed:
+            if is_needed and not found:
+                colours = ", ".join(agent.colour for agent in self.agents) or "none at all"
+                raise MissingAgentError(
+                    f"{self.world_spec.origin}: map: a {role} is needed ({colour}, code '{code}'), but the agents are: {colours}. "
+                    f"Put '{code}' on the map, or assign world.{role}_agent_indices"
+                )
+
+    def cells_without_goal(self, rectangles: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
+        """Cells (x, y) where a human can stand and that lie in none of the rectangles (section 8.4)."""
+        return cells_without_goal(self.world_spec.cells, list(rectangles))
+
+    # --- states and transitions ---------------------------------------------------------------------------------------
+
+    def initial_state(self) -> State:
+        return self.codec.decode(0, self.initial_key)[0]
+
+    def is_terminal(self, state: State | None = None) -> bool:
+        step = self._step_count if state is None else state[0]
+        return bool(step >= self.max_steps)
+
+    def transition_probabilities(self, state: State, actions: Sequence[int]) -> Transitions | None:
+        """``[(probability, successor), ...]``, equal successors merged; None at a terminal state.
+
+        Raises
+        ------
+        InvalidStateError, InvalidActionError
+            For a state that cannot be in this world, or actions that are not one valid id per agent.
+        """
+        profile_1N = self._profile(actions)
+        steps, key_1W = self.codec.encode([state])
+        if steps[0] >= self.max_steps:
+            return None
+        expansion = self.expand(key_1W, profile_1N)
+        successors = self.codec.decode(steps[0] + 1, expansion.key_KW)
+        return list(zip(expansion.prob_K.tolist(), successors, strict=True))
+
+    def _profile(self, actions: Sequence[int]) -> npt.NDArray[np.int64]:
+        """One profile as a row, checked."""
+        n, n_actions = len(self.agents), int(self.action_space.n)
+        if np.ndim(actions) == 0:
+            actions = [actions]  # type: ignore[list-item]
+        if len(actions) != n:
+            raise InvalidActionError(f"{len(actions)} actions for {n} agents: {actions!r}; give one action id per agent")
+        for agent, action in enumerate(actions):
+            if isinstance(action, float) or action not in range(n_actions):
+                names = ", ".join(f"{i} {name}" for i, name in enumerate(self.action_names))
+                raise InvalidActionError(f"agent {agent} has action {action!r}; this world's actions are {names}")
+        return np.array(actions, dtype=np.int64).reshape(1, n)
+
+    # --- blocks of packed states --------------------------------------------------------------------------------------
+
+    @cached_property
+    def initial_key(self) -> KeyArray:
+        """Key of the initial state, (1, W)."""
+        return self.codec.pack(self.layout.initial_row[np.newaxis].copy())
+
+    def encode(self, states: Iterable[State]) -> tuple[npt.NDArray[np.int64], KeyArray]:
+        """Steps (S,) and keys (S, W) of state tuples."""
+        return self.codec.encode(states)
+
+    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[State]:
+        """State tuples of keys; ``steps`` is one number for all, or one a state."""
+        return self.codec.decode(steps, key_SW)
+
+    @cached_property
+    def all_profiles(self) -> npt.NDArray[np.int64]:
+        """Every action profile (J, N) in profile-index order: agent 0 is the least significant digit."""
+        n, n_actions = len(self.agents), int(self.action_space.n)
+        if n_actions**n > MAX_PROFILES:
+            raise InvalidActionError(
+                f"{n} agents with {n_actions} actions have {n_actions**n:,} action profiles, more than {MAX_PROFILES:,}; "
+                "use fewer agents or a smaller action set"
+            )
+        index = np.arange(n_actions**n, dtype=np.int64)
+        return np.stack([index // n_actions**i % n_actions for i in range(n)], axis=1) if n else np.empty((1, 0), np.int64)
+
+    def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
+        """Successors of a block of packed states under all profiles, or under those given.
+
+        Steps play no part: the rules do not depend on them. The caller leaves out terminal states.
+        """
+        return expand(self.tables, key_SW, self.all_profiles if profile_JN is None else profile_JN)
+
+    def attainment(self, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]) -> npt.NDArray[np.bool_]:
+        """Whether each goal is achieved in each state of a block, (S, G)."""
+        return attained(self.codec, steps, key_SW, goals)
+
+    # --- gymnasium ----------------------------------------------------------------------------------------------------
+
+    def _to_start(self) -> None:
+        self._step_count = 0
+        self._key = self.initial_key
+
+    def get_state(self) -> State:
+        return self.codec.decode(self._step_count, self._key)[0]
+
+    def set_state(self, state: State) -> None:
+        steps, self._key = self.codec.encode([state])
+        self._step_count = int(steps[0])
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
+        """Back to the initial state, or to ``options["state"]``. A ``seed`` makes the steps that follow repeatable."""
+        super().reset(seed=seed)
+        self._to_start()
+        if options and "state" in options:
+            self.set_state(options["state"])
+        return self._observation(), self._info()
+
+    def step(self, actions: int | Sequence[int]) -> tuple[npt.NDArray[np.int64], float, bool, bool, dict[str, Any]]:
+        """Draw what happens when every agent takes its action: ``(observation, 0.0, terminated, False, info)``.
+
+        A world with one agent also takes a bare action id. There is no reward: what is worth reaching depends on goals.
+        """
+        profile_1N = self._profile(actions)  # type: ignore[arg-type]
+        if self.is_terminal():
+            raise RuntimeError(f"the world ended after {self.max_steps} steps; call reset() to start again")
+        expansion = self.expand(self._key, profile_1N)
+        weights = expansion.prob_K / expansion.prob_K.sum()
+        drawn = int(self.np_random.choice(len(weights), p=weights))
+        self._key = expansion.key_KW[drawn : drawn + 1].copy()
+        self._step_count += 1
+        return self._observation(), 0.0, self.is_terminal(), False, self._info()
+
+    def _observation_space(self) -> spaces.Box:
+        high = self.layout.initial_row.copy()
+        for field in self.layout.fields:
+            high[field.slot] = (1 << field.width) - 1
+        bounds = np.concatenate([[self.max_steps], high])
+        return spaces.Box(low=np.zeros_like(bounds), high=bounds, dtype=np.int64)
+
+    def _observation(self) -> npt.NDArray[np.int64]:
+        """The step, then the row of the state as ``layout`` describes it."""
+        return np.concatenate([[self._step_count], self.codec.unpack(self._key)[0]])
+
+    def _info(self) -> dict[str, Any]:
+        return {"state": self.get_state()}
+
+    # --- looking at it ------------------------------------------------------------------------------------------------
+
+    def render(self, *, tile: int = 32) -> Any:
+        """The present state as an RGB array (height * tile, width * tile, 3), or as text in render mode "ansi"."""
+        if self.render_mode == "ansi":
+            return self.to_text()
+        from empo_bi.world.render import draw  # only when somebody looks
+
+        return draw(self.world_spec, self.get_state(), tile=tile)
+
+    def to_text(self, state: State | None = None) -> str:
+        """The map of a state (by default the present one) in the two-letter codes of world files."""
+        return text.draw(self.world_spec, self.get_state() if state is None else state)

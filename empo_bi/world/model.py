@@ -1,0 +1,75 @@
+"""What any world offers: the interface of Python worlds, with sensible defaults.
+
+The planners use attributes and methods only, so deriving from :class:`WorldModel` is a convenience, not a duty.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+Transitions = list[tuple[float, Any]]
+
+
+class WorldModel(gymnasium.Env[Any, Any]):
+    """A finite game in which time only moves forward.
+
+    A subclass sets ``agents`` and ``action_space`` (with ``n``, the number of actions of every agent) and defines
+    ``get_state``, ``set_state``, ``reset`` and ``transition_probabilities``; the rest follows.
+
+    Attributes
+    ----------
+    time_homogeneous : bool
+        A promise that makes the planners faster: states are tuples that begin with the step, each transition adds 1 to
+        it, and at states which are not terminal, probabilities and durations depend on the other elements only.
+    """
+
+    agents: Sequence[Any] = ()
+    human_agent_indices: list[int] = []  # noqa: RUF012 (an interface: subclasses assign their own)
+    robot_agent_indices: list[int] = []  # noqa: RUF012
+    possible_goal_generator: Any = None
+    time_homogeneous = False
+
+    @abstractmethod
+    def get_state(self) -> Hashable:
+        """The present state, hashable and complete."""
+
+    @abstractmethod
+    def set_state(self, state: Any) -> None:
+        """Go to a state."""
+
+    @abstractmethod
+    def transition_probabilities(self, state: Any, actions: Sequence[int]) -> Transitions | None:
+        """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
+
+    def initial_state(self) -> Any:
+        """The state after ``reset``; the present state is kept."""
+        present = self.get_state()
+        self.reset()
+        start = self.get_state()
+        self.set_state(present)
+        return start
+
+    def is_terminal(self, state: Any = None) -> bool:
+        """Whether nothing can follow (asked with action 0 for everybody)."""
+        state = self.get_state() if state is None else state
+        return self.transition_probabilities(state, [0] * len(self.agents)) is None
+
+    def transition_durations(self, state: Any, actions: Sequence[int], transitions: Transitions) -> list[float]:
+        """How long each of the transitions takes, 1 unless a world says otherwise."""
+        return [1.0] * len(transitions)
+
+    def terminal_duration(self, state: Any) -> float:
+        return 1.0
+
+    def sample_successor(self, state: Any, actions: Sequence[int]) -> Any:
+        """Draw a successor with the environment's own random numbers (``reset(seed=...)``)."""
+        transitions = self.transition_probabilities(state, actions)
+        if not transitions:
+            raise RuntimeError("the world has ended: nothing follows a terminal state; call reset() to start again")
+        weights = np.array([probability for probability, _ in transitions], dtype=float)
+        return transitions[int(self.np_random.choice(len(weights), p=weights / weights.sum()))][1]
