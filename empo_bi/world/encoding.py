@@ -113,7 +113,7 @@ class StateCodec:
         held = held[held > 0]
         if len(np.unique(held)) < len(held):
             raise InvalidStateError(f"two agents or things on one cell in {state!r}; a cell holds one of them at most")
-        wrong = [slot for slot in self._frozen_slots if row[slot] != layout.initial_row[slot]]
+        wrong = [int(slot) for slot in self._frozen_slots if row[slot] != layout.initial_row[slot]]
         if wrong:
             raise InvalidStateError(f"{self._slot_name(wrong[0])} can never have that value in this world: {state!r}")
 

@@ -129,7 +129,8 @@ class GridWorld(WorldModel):
             if is_needed and not found:
                 colours = ", ".join(agent.colour for agent in self.agents) or "none at all"
                 raise MissingAgentError(
-                    f"{self.world_spec.origin}: map: a {role} is needed ({colour}, code '{code}'), but the agents are: {colours}. "
+                    f"{self.world_spec.origin}: map: a {role} is needed ({colour}, code '{code}'), "
+                    f"but the agents are: {colours}. "
                     f"Put '{code}' on the map, or assign world.{role}_agent_indices"
                 )
 
@@ -252,15 +253,13 @@ class GridWorld(WorldModel):
         return self._observation(), 0.0, self.is_terminal(), False, self._info()
 
     def _observation_space(self) -> spaces.Box:
-        high = self.layout.initial_row.copy()
-        for field in self.layout.fields:
-            high[field.slot] = (1 << field.width) - 1
-        bounds = np.concatenate([[self.max_steps], high])
-        return spaces.Box(low=np.zeros_like(bounds), high=bounds, dtype=np.int64)
+        high = np.array([self.max_steps, *((1 << field.width) - 1 for field in self.layout.fields)], dtype=np.int64)
+        return spaces.Box(low=np.zeros_like(high), high=high, dtype=np.int64)
 
     def _observation(self) -> npt.NDArray[np.int64]:
-        """The step, then the row of the state as ``layout`` describes it."""
-        return np.concatenate([[self._step_count], self.codec.unpack(self._key)[0]])
+        """The step, then those slots of the state's row that can change in this world (see ``layout``)."""
+        row = self.codec.unpack(self._key)[0]
+        return np.array([self._step_count, *(row[field.slot] for field in self.layout.fields)], dtype=np.int64)
 
     def _info(self) -> dict[str, Any]:
         return {"state": self.get_state()}

@@ -35,7 +35,7 @@ CONTROLLED, RECORDED, AWAITING = map(
 )  # CONTROLLED is an agent's index + 1, RECORDED an action id + 1, 0 means none
 OBJECT_SLOTS = 4
 
-WALL_CELL = np.int64(0)
+WALL_CELL: int = np.int64(0)  # type: ignore[assignment]
 WORD_BITS = 64
 
 

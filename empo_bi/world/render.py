@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,12 +158,12 @@ def _box(t: _Tile, x1: float, y1: float, x2: float, y2: float, rounding: float =
 
 def _line(t: _Tile, *points: Point, width: float) -> Distance:
     """A stroke with round ends through the points."""
-    squares = []
-    for (x1, y1), (x2, y2) in zip(points, points[1:], strict=False):
+    distances = []
+    for (x1, y1), (x2, y2) in pairwise(points):
         dx, dy = x2 - x1, y2 - y1
         along = np.clip(((t.x - x1) * dx + (t.y - y1) * dy) / (dx * dx + dy * dy), 0, 1)
-        squares.append(np.hypot(t.x - x1 - along * dx, t.y - y1 - along * dy))
-    return np.minimum.reduce(squares) - width / 2
+        distances.append(np.hypot(t.x - x1 - along * dx, t.y - y1 - along * dy))
+    return np.minimum.reduce(distances) - width / 2
 
 
 def _polygon(t: _Tile, *corners: Point) -> Distance:
@@ -191,23 +192,24 @@ def _paint_wall(t: _Tile, colour: str) -> None:
 
 
 def _paint_bricks(t: _Tile, colour: Colour) -> None:
-    mortar = [_line(t, (0, y), (1, y), width=0.05) for y in (0.0, 0.33, 0.67, 1.0)]
-    mortar += [_line(t, (x, y), (x, y + 0.33), width=0.05) for x, y in ((0.5, 0), (0.25, 0.33), (0.75, 0.33), (0.5, 0.67))]
+    beds = [_line(t, (0, y), (1, y), width=0.05) for y in (0.0, 0.33, 0.67, 1.0)]
+    joints = [_line(t, (x, y), (x, y + 0.33), width=0.05) for x, y in ((0.5, 0), (0.25, 0.33), (0.75, 0.33), (0.5, 0.67))]
     t.paint(_box(t, 0, 0, 1, 1), colour)
-    t.paint(_union(*mortar), _mix(colour, _INK, 0.45))
+    t.paint(_union(*beds, *joints), _mix(colour, _INK, 0.45))
 
 
 def _paint_magic_wall(t: _Tile, side: int, active: bool) -> None:
-    """Sparkling bricks, and an arrow into the wall from each magic side; an inactive one has gone dull."""
-    _paint_bricks(t, _MAGIC if active else _mix(_MAGIC, _PANEL, 0.75))
-    if not active:
-        return
+    """Sparkling bricks, and an arrow into the wall from each magic side; an inactive one is a wall with a dull sparkle."""
+    bricks = _MAGIC if active else _mix(_COLOURS["grey"], _INK, 0.45)
+    _paint_bricks(t, bricks)
     for direction in range(4) if side == ALL_SIDES else [side]:
-        u = t.facing(direction)
-        t.paint(_box(u, 0.9, 0, 1, 1), _GLOW)
-        t.paint(_polygon(u, (0.7, 0.5), (0.95, 0.3), (0.95, 0.7)), _GLOW)
+        if active:
+            inward = t.facing(direction)
+            arrow = _polygon(inward, (0.7, 0.5), (0.95, 0.3), (0.95, 0.7))
+            t.paint(_union(_box(inward, 0.9, 0, 1, 1), arrow), _GLOW)
     for x, y, size in ((0.45, 0.5, 0.3), (0.25, 0.25, 0.15), (0.3, 0.75, 0.15)):
-        t.paint(np.sqrt(np.abs(t.x - x)) + np.sqrt(np.abs(t.y - y)) - np.sqrt(size), _WHITE)
+        sparkle = np.sqrt(np.abs(t.x - x)) + np.sqrt(np.abs(t.y - y)) - np.sqrt(size)
+        t.paint(sparkle, _WHITE, 1.0 if active else 0.3)
 
 
 def _paint_goal(t: _Tile, colour: str) -> None:
@@ -279,22 +281,23 @@ def _paint_panel(t: _Tile, operator: str) -> None:
 
 def _strike_out(t: _Tile) -> None:
     """Turn what is there grey and strike it through: it is disabled."""
-    t.rgb[:] = 0.45 * t.rgb.mean(axis=-1, keepdims=True) + 0.55 * np.array(_COLOURS["grey"])
-    t.paint(_line(t, (0.1, 0.9), (0.9, 0.1), width=0.2), _FLOOR)
-    t.paint(_line(t, (0.1, 0.9), (0.9, 0.1), width=0.11), _INK)
+    t.rgb[:] = 0.6 * t.rgb.mean(axis=-1, keepdims=True) + 0.4 * np.array(_COLOURS["grey"])
+    slash = _line(t, (0.06, 0.7), (0.94, 0.3), width=0.08)
+    t.paint(slash - 0.05, _FLOOR)
+    t.paint(slash, _INK)
 
 
 def _cross(t: _Tile) -> Distance:
-    return _union(_line(t, (0.3, 0.3), (0.7, 0.7), width=0.15), _line(t, (0.3, 0.7), (0.7, 0.3), width=0.15))
+    return _union(_line(t, (0.28, 0.28), (0.72, 0.72), width=0.14), _line(t, (0.28, 0.72), (0.72, 0.28), width=0.14))
 
 
 def _bars(t: _Tile) -> Distance:
-    return _union(_box(t, 0.28, 0.26, 0.44, 0.74), _box(t, 0.56, 0.26, 0.72, 0.74))
+    return _union(_box(t, 0.28, 0.24, 0.44, 0.76), _box(t, 0.56, 0.24, 0.72, 0.76))
 
 
 def _arrows(t: _Tile) -> Distance:
     """Four arrow heads away from the centre: remote control."""
-    return _union(*(_polygon(t.facing(d), (0.9, 0.5), (0.68, 0.3), (0.68, 0.7)) for d in range(4)))
+    return _union(*(_polygon(t.facing(d), (0.9, 0.5), (0.72, 0.33), (0.72, 0.67)) for d in range(4)))
 
 
 def _play(t: _Tile) -> Distance:
@@ -324,21 +327,21 @@ def _paint_control_button(t: _Tile, enabled: bool, programmed: bool, awaiting: b
     _paint_panel(t, codes.HUMAN_COLOUR)
     t.paint(_arrows(t.part(0.5, 0.5, 0.85)), _WHITE)
     if awaiting:
-        t.paint_outlined(_disc(t, 0.5, 0.5, 0.15), _COLOURS["red"], _WHITE)
+        t.paint_outlined(_disc(t, 0.5, 0.5, 0.16), _COLOURS["red"], _WHITE, width=0.04)
     elif programmed:
-        t.paint(_play(t.part(0.5, 0.5, 0.28)), _COLOURS["yellow"])
+        t.paint(_play(t.part(0.5, 0.5, 0.36)), _COLOURS["yellow"])
     if not enabled:
         _strike_out(t)
 
 
 def _paint_disabling_switch(t: _Tile, target: int) -> None:
-    """A prohibition sign over the target's sign."""
+    """The target's sign in a prohibition sign."""
     sign = {Kind.KILL_BUTTON: _cross, Kind.PAUSE_SWITCH: _bars, Kind.CONTROL_BUTTON: _arrows}[Kind(target)]
     _paint_panel(t, codes.ROBOT_COLOUR)
     t.paint(_disc(t, 0.5, 0.5, 0.42), _WHITE)
+    t.paint(_line(t, (0.23, 0.77), (0.77, 0.23), width=0.1), _COLOURS["red"])
     t.paint(sign(t.part(0.5, 0.5, 0.75)), _INK)
-    slash = _line(t, (0.23, 0.77), (0.77, 0.23), width=0.09)
-    t.paint(_union(np.abs(_disc(t, 0.5, 0.5, 0.38)) - 0.05, slash), _COLOURS["red"])
+    t.paint(np.abs(_disc(t, 0.5, 0.5, 0.38)) - 0.05, _COLOURS["red"])
 
 
 # --- things and agents ------------------------------------------------------------------------------------------------
@@ -360,9 +363,9 @@ def _paint_rock(t: _Tile) -> None:
 
 
 def _paint_key(t: _Tile, colour: str) -> None:
-    bow = np.abs(_disc(t, 0.32, 0.4, 0.13)) - 0.055
-    bit = _union(_line(t, (0.46, 0.4), (0.84, 0.4), width=0.11), _line(t, (0.8, 0.4), (0.8, 0.62), width=0.1))
-    key = _union(bow, bit, _line(t, (0.64, 0.4), (0.64, 0.56), width=0.1))
+    shaft = _line(t, (0.46, 0.45), (0.84, 0.45), width=0.11)
+    teeth = (_line(t, (0.64, 0.45), (0.64, 0.61), width=0.1), _line(t, (0.8, 0.45), (0.8, 0.67), width=0.1))
+    key = _union(np.abs(_disc(t, 0.32, 0.45, 0.13)) - 0.055, shaft, *teeth)
     t.paint(key - 0.04, _INK)
     t.paint(key, _COLOURS[colour])
 
@@ -398,24 +401,21 @@ def _paint_agent(
     else:
         t.paint_outlined(_polygon(ahead, (0.1, 0.12), (0.96, 0.5), (0.1, 0.88), (0.28, 0.5)), hue)
     if paused:
-        bars = _bars(t.part(0.47, 0.5, 0.75))
-        t.paint(bars - 0.06, _INK)
+        bars = _bars(ahead.part(0.4, 0.5, 0.65).facing(direction))
+        t.paint(bars - 0.08, _INK)
         t.paint(bars, _WHITE)
     if terminated:
-        t.paint(_cross(t.part(0.5, 0.5, 1.6)), _INK)
-    if forced:
-        _paint_badge(t.part(0.22, 0.22, 0.4))
+        cross = _union(_line(t, (0.2, 0.2), (0.8, 0.8), width=0.08), _line(t, (0.2, 0.8), (0.8, 0.2), width=0.08))
+        t.paint(cross - 0.04, _WHITE)
+        t.paint(cross, _INK)
+    if forced:  # a player's triangle: the next action is a control button's
+        t.paint(_disc(t, 0.2, 0.2, 0.2), _INK)
+        t.paint(_play(t.part(0.2, 0.2, 0.26)), _COLOURS["yellow"])
     if load is not None:
         kind, tint = load
-        badge = t.part(0.74, 0.74, 0.5)
-        t.paint_outlined(_disc(badge, 0.5, 0.5, 0.5), _WHITE)
+        badge = t.part(0.73, 0.73, 0.52)
+        badge.paint_outlined(_disc(badge, 0.5, 0.5, 0.5), _WHITE)
         _PAINTERS[kind](badge, tint)
-
-
-def _paint_badge(t: _Tile) -> None:
-    """A player's triangle: the next action is a control button's."""
-    t.paint(_disc(t, 0.5, 0.5, 0.5), _INK)
-    t.paint(_play(t.part(0.5, 0.5, 0.6)), _COLOURS["yellow"])
 
 
 _PAINTERS: dict[Kind, Callable[..., None]] = {

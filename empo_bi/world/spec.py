@@ -173,6 +173,16 @@ def _override(source: WorldSource, overrides: Mapping[str, Any]) -> WorldSource:
     return WorldSource({**source.mapping, **given}, source.origin, source.name, lines)
 
 
+def _whole(value: Any) -> int | None:
+    """The value as an int if it is one (True and 3.0 are not)."""
+    return int(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else None
+
+
+def _real(value: Any) -> float | None:
+    """The value as a float if it is a number (True is not)."""
+    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None
+
+
 # --- the map ----------------------------------------------------------------------------------------------------------
 
 
@@ -239,16 +249,18 @@ def _cell_code(source: WorldSource, code: str, x: int, y: int) -> CellCode:
 
 def _read_steps(source: WorldSource) -> int:
     value = source.mapping.get("max_steps", 100)
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 0 <= value <= MAX_STEPS:
+    steps = _whole(value)
+    if steps is None or not 0 <= steps <= MAX_STEPS:
         raise source.error("max_steps", message=f"found {value!r}, expected a whole number of steps, 0 or more")
-    return int(value)
+    return steps
 
 
 def _read_probability(source: WorldSource, key: str, default: float) -> float:
     value = source.mapping.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value <= 1:
+    probability = _real(value)
+    if probability is None or not 0 <= probability <= 1:
         raise source.error(key, message=f"found {value!r}, expected a probability from 0 to 1")
-    return float(value)
+    return probability
 
 
 def _read_action_set(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...]) -> str:
@@ -314,8 +326,9 @@ def _read_orientations(source: WorldSource, n_agents: int) -> list[int]:
 def _direction(source: WorldSource, value: Any, path: tuple[str | int, ...]) -> int:
     if isinstance(value, str) and value in codes.DIRECTION_LETTERS:
         return codes.DIRECTION_LETTERS[value]
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and 0 <= value <= 3:
-        return int(value)
+    number = _whole(value)
+    if number is not None and 0 <= number <= 3:
+        return number
     raise source.error(
         *path, message=f"found {value!r}, expected a direction: e, s, w, n or 0, 1, 2, 3, one for all agents or a list"
     )
@@ -346,21 +359,21 @@ def _read_goal(source: WorldSource, entry: Any, i: int) -> GoalSpec:
                 "possible_goals", i, message=f"found keys {sorted(map(str, entry))}, expected 'goal' and perhaps "
                 "'weight', as in '{goal: \"3,2\", weight: 2}'",
             )  # fmt: skip
-        where, weight = entry["goal"], entry.get("weight", 1.0)
-        if isinstance(weight, bool) or not isinstance(weight, numbers.Real) or not 0 < weight < math.inf:
-            raise source.error("possible_goals", i, message=f"weight is {weight!r}, expected a positive number")
-    numbers_ = _goal_numbers(where)
-    if numbers_ is None:
+        where, weight = entry["goal"], _real(entry.get("weight", 1.0)) or 0.0
+        if not 0 < weight < math.inf:
+            raise source.error("possible_goals", i, message=f"weight is {entry['weight']!r}, expected a positive number")
+    coordinates = _goal_numbers(where)
+    if coordinates is None:
         raise source.error(
             "possible_goals", i,
             message=f"cannot read {where!r} as a goal; a cell is \"x,y\" or [x, y], a rectangle \"x1,y1,x2,y2\", "
             "[x1, y1, x2, y2] or [[x1, y1], [x2, y2]]",
         )  # fmt: skip
-    if len(numbers_) == 2:
-        x, y = numbers_
-        return GoalSpec((x, y, x, y), is_cell=True, weight=float(weight))
-    x1, y1, x2, y2 = numbers_
-    return GoalSpec((min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)), is_cell=False, weight=float(weight))
+    if len(coordinates) == 2:
+        x, y = coordinates
+        return GoalSpec((x, y, x, y), is_cell=True, weight=weight)
+    x1, y1, x2, y2 = coordinates
+    return GoalSpec((min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)), is_cell=False, weight=weight)
 
 
 def _goal_numbers(where: Any) -> list[int] | None:
@@ -371,7 +384,7 @@ def _goal_numbers(where: Any) -> list[int] | None:
         parts = list(where)
         if len(parts) == 2 and all(isinstance(p, Sequence) and not isinstance(p, str) and len(p) == 2 for p in parts):
             parts = [*parts[0], *parts[1]]
-        if any(isinstance(p, bool) or not isinstance(p, numbers.Real) for p in parts):
+        if any(_real(p) is None for p in parts):
             return None
     else:
         return None

@@ -1,0 +1,72 @@
+"""A GridWorld for PettingZoo (extra ``[multiagent]``): every agent by name, all acting at once.
+
+>>> from empo_bi import load_world
+>>> env = ParallelGridWorld(load_world("asymmetric_freeing", max_steps=3))
+>>> env.possible_agents
+['human_0', 'human_1', 'robot_2']
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from pettingzoo import ParallelEnv
+
+from empo_bi.world.gridworld import GridWorld
+
+Observation = npt.NDArray[np.int64]
+
+
+class ParallelGridWorld(ParallelEnv):
+    """PettingZoo's parallel interface to a :class:`GridWorld`.
+
+    Agents are named ``human_0``, ``robot_2``, ``agent_3`` by role and index. Everybody observes the whole state, as in
+    ``GridWorld.step``; rewards are 0; all agents leave when the world ends. Agents terminated by lava or a kill button stay
+    in the game, as they do in the world: their actions have no effect.
+    """
+
+    metadata = {"name": "empo_bi_gridworld", "render_modes": ["rgb_array", "ansi"], "is_parallelizable": True}  # noqa: RUF012
+
+    def __init__(self, world: GridWorld) -> None:
+        self.world = world
+        self.render_mode = world.render_mode
+        self.possible_agents = [self._name(i) for i in range(len(world.agents))]
+        self.agents: list[str] = []
+
+    def _name(self, index: int) -> str:
+        if index in self.world.human_agent_indices:
+            return f"human_{index}"
+        return f"robot_{index}" if index in self.world.robot_agent_indices else f"agent_{index}"
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        return self.world.observation_space
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        return self.world.action_space
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        observation, info = self.world.reset(seed=seed, options=options)
+        self.agents = [] if self.world.is_terminal() else list(self.possible_agents)
+        return self._for_all(observation), self._for_all(info)
+
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        profile = [int(actions[agent]) for agent in self.possible_agents]
+        observation, reward, terminated, truncated, info = self.world.step(profile)
+        results = tuple(self._for_all(value) for value in (observation, reward, terminated, truncated, info))
+        if terminated or truncated:
+            self.agents = []
+        return results
+
+    def _for_all(self, value: Any) -> dict[str, Any]:
+        return dict.fromkeys(self.agents, value)
+
+    def render(self) -> Any:
+        return self.world.render()
+
+    def close(self) -> None:
+        self.world.close()
