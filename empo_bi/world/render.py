@@ -1,9 +1,9 @@
 """Pictures of states: :func:`draw`.
 
-A cell is a stack of layers, painted from the ground up: floor, the map's object, item, pushable, agent (C12). Whatever
-stands or lies on a cell leaves its rim free, so that lava, a bush or an open door stays visible below. Shape carries the
-meaning and colour repeats it: humans are drops, robots are tags with a visor, other agents darts, each with its tip
-ahead; what yellow agents operate has a yellow frame.
+A cell is a stack of layers, painted from the ground up: floor, the map's object, and the item, pushable or agent on it
+(C12). Whatever stands or lies on a cell leaves its rim free, so that lava, a bush or an open door stays visible below.
+Shape carries the meaning and colour repeats it: humans are drops, robots are tags with a visor, other agents darts, each
+with its tip ahead; what yellow agents operate has a yellow frame, what grey ones operate a grey one.
 
 **Shapes** are functions of the pixels' coordinates that return the signed distance to the shape's edge, negative inside,
 in units of a tile's side. Coverage of a pixel follows from its distance, which gives smooth edges at every size;
@@ -35,16 +35,17 @@ Layer = tuple[Any, ...]  # the kind, then the arguments of its painter
 # Hues and, as far as the names allow, lightnesses that also differ for the colour-blind.
 _COLOURS: dict[str, Colour] = {
     "red": (205, 48, 40),
-    "green": (0, 158, 96),
+    "green": (16, 172, 106),
     "blue": (24, 100, 190),
-    "purple": (160, 90, 190),
+    "purple": (168, 84, 206),
     "yellow": (250, 200, 30),
     "grey": (140, 147, 158),
+    "magic": (150, 92, 224),
+    "spent magic": (118, 116, 136),
 }
 _INK, _WHITE, _FLOOR, _PANEL = (36, 38, 44), (255, 255, 255), (244, 242, 237), (72, 77, 87)
 _LAVA, _GLOW, _SAND, _CRACK = (232, 84, 20), (255, 208, 80), (222, 198, 156), (120, 88, 52)
 _LEAF, _TWIG, _WOOD, _STONE = (72, 140, 52), (128, 140, 84), (190, 134, 76), (122, 114, 108)
-_MAGIC = (122, 76, 180)
 
 
 def draw(spec: WorldSpec, state: State, *, tile: int = 32) -> Image:
@@ -101,6 +102,7 @@ def _map_layers(code: CellCode, flags: Sequence[Any]) -> list[Layer]:
 
 @lru_cache(maxsize=1024)
 def _paint_cell(layers: tuple[Layer, ...], size: int) -> Image:
+    """One cell's picture, ``(size, size, 3)`` and read-only since callers share it."""
     centres = (np.arange(size) + 0.5) / size
     x, y = np.meshgrid(centres, centres)
     tile = _Tile(np.full((size, size, 3), _FLOOR, dtype=np.float64), x, y, 1 / size)
@@ -188,20 +190,16 @@ def _mix(colour: Colour, other: Colour, share: float) -> Colour:
 
 
 def _paint_wall(t: _Tile, colour: str) -> None:
-    _paint_bricks(t, _mix(_COLOURS[colour], _INK, 0.3))
-
-
-def _paint_bricks(t: _Tile, colour: Colour) -> None:
+    bricks = _mix(_COLOURS[colour], _INK, 0.3)
     beds = [_line(t, (0, y), (1, y), width=0.05) for y in (0.0, 0.33, 0.67, 1.0)]
     joints = [_line(t, (x, y), (x, y + 0.33), width=0.05) for x, y in ((0.5, 0), (0.25, 0.33), (0.75, 0.33), (0.5, 0.67))]
-    t.paint(_box(t, 0, 0, 1, 1), colour)
-    t.paint(_union(*beds, *joints), _mix(colour, _INK, 0.45))
+    t.paint(_box(t, 0, 0, 1, 1), bricks)
+    t.paint(_union(*beds, *joints), _mix(bricks, _INK, 0.45))
 
 
 def _paint_magic_wall(t: _Tile, side: int, active: bool) -> None:
     """Sparkling bricks, and an arrow into the wall from each magic side; an inactive one is a wall with a dull sparkle."""
-    bricks = _MAGIC if active else _mix(_COLOURS["grey"], _INK, 0.45)
-    _paint_bricks(t, bricks)
+    _paint_wall(t, "magic" if active else "spent magic")
     for direction in range(4) if side == ALL_SIDES else [side]:
         if active:
             inward = t.facing(direction)
@@ -339,9 +337,9 @@ def _paint_disabling_switch(t: _Tile, target: int) -> None:
     sign = {Kind.KILL_BUTTON: _cross, Kind.PAUSE_SWITCH: _bars, Kind.CONTROL_BUTTON: _arrows}[Kind(target)]
     _paint_panel(t, codes.ROBOT_COLOUR)
     t.paint(_disc(t, 0.5, 0.5, 0.42), _WHITE)
-    t.paint(_line(t, (0.23, 0.77), (0.77, 0.23), width=0.1), _COLOURS["red"])
-    t.paint(sign(t.part(0.5, 0.5, 0.75)), _INK)
-    t.paint(np.abs(_disc(t, 0.5, 0.5, 0.38)) - 0.05, _COLOURS["red"])
+    t.paint(sign(t.part(0.5, 0.5, 0.8)), _INK)
+    slash = _line(t, (0.15, 0.65), (0.85, 0.35), width=0.07)
+    t.paint(_union(np.abs(_disc(t, 0.5, 0.5, 0.38)) - 0.05, slash), _COLOURS["red"])
 
 
 # --- things and agents ------------------------------------------------------------------------------------------------
@@ -388,7 +386,7 @@ def _paint_box(t: _Tile, colour: str) -> None:
 def _paint_agent(
     t: _Tile, colour: str, direction: int, terminated: bool, paused: bool, load: tuple[Kind, str] | None, forced: bool
 ) -> None:
-    hue = _mix(_COLOURS[colour], _FLOOR, 0.6 if terminated else 0.0)
+    hue = _mix(_COLOURS[colour], _FLOOR, 0.5 if terminated else 0.0)
     ahead = t.facing(direction)
     if colour == codes.HUMAN_COLOUR:
         nose = _polygon(ahead, (0.56, 0.2), (0.97, 0.5), (0.56, 0.8))
@@ -401,13 +399,11 @@ def _paint_agent(
     else:
         t.paint_outlined(_polygon(ahead, (0.1, 0.12), (0.96, 0.5), (0.1, 0.88), (0.28, 0.5)), hue)
     if paused:
-        bars = _bars(ahead.part(0.4, 0.5, 0.65).facing(direction))
+        bars = _bars(t.part(0.5, 0.5, 0.6))
         t.paint(bars - 0.08, _INK)
         t.paint(bars, _WHITE)
     if terminated:
-        cross = _union(_line(t, (0.2, 0.2), (0.8, 0.8), width=0.08), _line(t, (0.2, 0.8), (0.8, 0.2), width=0.08))
-        t.paint(cross - 0.04, _WHITE)
-        t.paint(cross, _INK)
+        t.paint(_cross(t.part(0.5, 0.5, 1.3)) + 0.03, _INK)
     if forced:  # a player's triangle: the next action is a control button's
         t.paint(_disc(t, 0.2, 0.2, 0.2), _INK)
         t.paint(_play(t.part(0.2, 0.2, 0.26)), _COLOURS["yellow"])
@@ -419,23 +415,10 @@ def _paint_agent(
 
 
 _PAINTERS: dict[Kind, Callable[..., None]] = {
-    Kind.GOAL: _paint_goal,
-    Kind.SWITCH: _paint_switch,
-    Kind.LAVA: _paint_lava,
-    Kind.UNSTEADY: _paint_unsteady,
-    Kind.OPEN_DOOR: _paint_open_door,
-    Kind.CLOSED_DOOR: _paint_closed_door,
-    Kind.WALL: _paint_wall,
-    Kind.MAGIC_WALL: _paint_magic_wall,
-    Kind.BUSH: _paint_bush,
-    Kind.KILL_BUTTON: _paint_kill_button,
-    Kind.PAUSE_SWITCH: _paint_pause_switch,
-    Kind.CONTROL_BUTTON: _paint_control_button,
-    Kind.DISABLING_SWITCH: _paint_disabling_switch,
-    Kind.BLOCK: _paint_block,
-    Kind.ROCK: _paint_rock,
-    Kind.KEY: _paint_key,
-    Kind.BALL: _paint_ball,
-    Kind.BOX: _paint_box,
-    Kind.AGENT: _paint_agent,
-}
+    Kind.GOAL: _paint_goal, Kind.SWITCH: _paint_switch, Kind.LAVA: _paint_lava, Kind.UNSTEADY: _paint_unsteady,
+    Kind.OPEN_DOOR: _paint_open_door, Kind.CLOSED_DOOR: _paint_closed_door, Kind.WALL: _paint_wall,
+    Kind.MAGIC_WALL: _paint_magic_wall, Kind.BUSH: _paint_bush, Kind.KILL_BUTTON: _paint_kill_button,
+    Kind.PAUSE_SWITCH: _paint_pause_switch, Kind.CONTROL_BUTTON: _paint_control_button,
+    Kind.DISABLING_SWITCH: _paint_disabling_switch, Kind.BLOCK: _paint_block, Kind.ROCK: _paint_rock,
+    Kind.KEY: _paint_key, Kind.BALL: _paint_ball, Kind.BOX: _paint_box, Kind.AGENT: _paint_agent,
+}  # fmt: skip
