@@ -12,18 +12,22 @@ Functions that do not allocate are compiled without reference counting, which nu
 argument of every call: 420 against 180 ns for one (state, profile), and 95 ns with the hot ones inlined.
 
 Numba's cache looks only at the file that holds the cached function. Our kernels are spread over modules, so a changed
-rule would leave a stale kernel behind; :func:`kernel` therefore stamps the cache with every source file of the package.
+rule would leave a stale kernel behind; :func:`kernel` therefore stamps the cache with every module of the package that the
+kernel's module imports, directly or through others.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from numba import njit
 from numba.core.options import DefaultOptions
+
+_PACKAGE = Path(__file__).parents[1]
+_IMPORT = re.compile(rf"^from ({_PACKAGE.name}[\w.]*) import (.*)$", re.MULTILINE)
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _CALLED_BY_KERNELS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -51,13 +55,25 @@ def kernel(function: Callable[..., Any]) -> Any:
     compiled = njit(cache=True, **_OPTIONS)(function)
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):
-        cache_file._source_stamp = source_stamp()  # type: ignore[union-attr]
+        cache_file._source_stamp = source_stamp(Path(function.__code__.co_filename))  # type: ignore[union-attr]
     return compiled
 
 
-@cache
-def source_stamp() -> tuple[tuple[str, int, int], ...]:
-    """Name, time of change and size of every source file of the package."""
-    root = Path(__file__).parents[1]
-    stats = ((path.relative_to(root).as_posix(), path.stat()) for path in sorted(root.rglob("*.py")))
+def source_stamp(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """Name, time of change and size of a module's source and of all it imports from this package."""
+    stats = [(file.relative_to(_PACKAGE).as_posix(), file.stat()) for file in sorted(_imported_files(path))]
     return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+
+
+def _imported_files(path: Path) -> set[Path]:
+    found: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in found and file.is_file():
+            found.add(file)
+            for module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
+                # `from package import module` or `from module import name`: whichever exists.
+                home = _PACKAGE.joinpath(*module.split(".")[1:])
+                waiting += [home.with_suffix(".py"), *(home / f"{name.strip()}.py" for name in names.split(","))]
+    return found

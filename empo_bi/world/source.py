@@ -20,6 +20,7 @@ from empo_bi.errors import WorldFileError, WorldNotFoundError, did_you_mean
 
 MAX_BYTES = 1_000_000  # a map of 500 x 500 cells fits; more is surely another kind of file
 MAX_NODES = 200_000  # bounds what YAML aliases may unfold to
+MAX_DEPTH = 30  # an alias that holds itself is endlessly deep
 _YAML_ENDINGS = (".yaml", ".yml")
 
 KeyPath = tuple[str | int, ...]
@@ -133,7 +134,7 @@ def _load_yaml(text: str, origin: str, lines: dict[KeyPath, int]) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
-        _note_lines(node, (), lines, origin)
+        _note_lines(node, lines, origin)
         return loader.construct_document(node)
     except yaml.constructor.ConstructorError as error:
         problem = error.problem or "a tag that is not allowed"
@@ -157,30 +158,33 @@ def _line_of(error: yaml.YAMLError) -> str:
     return f":{mark.line + 1}" if mark else ""
 
 
-def _note_lines(root: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], origin: str) -> None:
-    """Record the line of each key and list entry; refuse repeated keys and texts that unfold without end."""
-    stack: list[tuple[yaml.Node, KeyPath]] = [(root, path)]
+def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str) -> None:
+    """Record the line of each key, list entry and map row; refuse repeated keys and texts that unfold without end."""
+    stack: list[tuple[yaml.Node, KeyPath]] = [(root, ())]
     seen = 0
     while stack:
         node, here = stack.pop()
         seen += 1
-        if seen > MAX_NODES:
-            raise WorldFileError(f"{origin}: unfolds to more than {MAX_NODES:,} values; remove the repeated aliases (&, *)")
+        if seen > MAX_NODES or len(here) > MAX_DEPTH:
+            raise WorldFileError(
+                f"{origin}: unfolds to more than {MAX_NODES:,} values or {MAX_DEPTH} levels; remove the aliases (&, *)"
+            )
         if isinstance(node, yaml.SequenceNode):
-            for i, child in enumerate(node.value):
-                lines.setdefault((*here, i), child.start_mark.line + 1)
-                stack.append((child, (*here, i)))
+            children = [((*here, i), child, child) for i, child in enumerate(node.value)]
         elif isinstance(node, yaml.MappingNode):
-            keys: set[str] = set()
-            for key, child in node.value:
-                word = str(key.value)
-                if word in keys:
-                    raise WorldFileError(
-                        f"{origin}:{key.start_mark.line + 1}: key {word!r} stands twice in one mapping; keep one of them"
-                    )
-                keys.add(word)
-                lines.setdefault((*here, word), key.start_mark.line + 1)
-                stack.append((child, (*here, word)))
+            children = [((*here, str(key.value)), key, child) for key, child in node.value]
+        else:
+            children = []
+            if here == ("map",) and isinstance(node, yaml.ScalarNode) and node.style == "|":
+                first = node.start_mark.line + 2  # the row below the bar, counted from 1
+                lines.update({("map", y): first + y for y in range(node.value.count("\n") + 1)})
+        for path, marked, child in children:
+            if isinstance(node, yaml.MappingNode) and path in lines and len(here) == 0:
+                raise WorldFileError(
+                    f"{origin}:{marked.start_mark.line + 1}: key {path[-1]!r} stands twice; keep one of them"
+                )
+            lines.setdefault(path, marked.start_mark.line + 1)
+            stack.append((child, path))
 
 
 def _name_of(mapping: Mapping[str, Any], otherwise: str) -> str:

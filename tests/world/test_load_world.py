@@ -1,0 +1,320 @@
+"""Where worlds come from, what overrides them, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import empo_bi
+from empo_bi import MissingAgentError, WorldFileError, WorldNotFoundError, WorldWarning, load_world
+
+MAP = "We We We We\nWe Ay Ae We\nWe We We We"
+SMALL = {"map": MAP, "max_steps": 3}
+SMALL_YAML = """\
+map: |
+  We We We We
+  We Ay Ae We
+  We We We We
+max_steps: 3
+"""
+
+
+def with_key(**keys: Any) -> dict[str, Any]:
+    return SMALL | keys
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_shipped_world_has_a_short_and_a_full_name() -> None:
+    short, full = load_world("asymmetric_freeing"), load_world("jobst_challenges/asymmetric_freeing")
+    assert short.world_spec == full.world_spec
+    assert short.max_steps == 15
+
+
+def test_every_kind_of_source_gives_the_same_world(tmp_path: Path) -> None:
+    yaml_file, json_file = tmp_path / "w.yaml", tmp_path / "w.json"
+    yaml_file.write_text(SMALL_YAML)
+    json_file.write_text(json.dumps(SMALL))
+    sources = [SMALL, SMALL_YAML, json.dumps(SMALL), json.dumps(SMALL, indent="\t"), yaml_file, str(yaml_file), json_file]
+    states = [load_world(source).initial_state() for source in sources]
+    assert len(set(states)) == 1
+    assert states[0][1][0][:2] == (1, 1)
+
+
+def test_the_three_forms_of_a_map_are_one_world() -> None:
+    rows = MAP.split("\n")
+    forms = [
+        SMALL["map"],
+        f"\n\n  {SMALL['map']}  \n",
+        rows,
+        [row.replace(" ", "") for row in rows],
+        [r.split() for r in rows],
+    ]
+    worlds = [load_world({"map": form}).world_spec.cells for form in forms]
+    assert all(cells == worlds[0] for cells in worlds)
+
+
+def test_a_file_in_this_folder_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text(SMALL_YAML)
+    monkeypatch.chdir(tmp_path)
+    assert load_world("mine.yaml").max_steps == 3
+
+
+def test_what_to_text_prints_can_be_loaded_again() -> None:
+    for name in empo_bi.worlds.available():
+        world = load_world(name)
+        again = load_world({"map": world.to_text()})
+        assert again.world_spec.cells == world.world_spec.cells
+
+
+# --- overrides --------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_caller_passes_wins_over_the_file_even_when_it_equals_a_default() -> None:
+    assert load_world(SMALL, max_steps=100).max_steps == 100
+    assert load_world(SMALL, can_push_rocks="e").agents[1].can_push_rocks
+    assert load_world(with_key(stumble_probability=0.3), stumble_probability=0.5).world_spec.stumble_probability == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("small", 4), ("SmallActions", 4), ("object", 7), ("minimal", 2), ("MineActions", 5), ("FullActions", 4), (None, 4)],
+)
+def test_action_sets_have_long_and_short_names(name: str | None, expected: int) -> None:
+    assert load_world(SMALL, actions=name).action_space.n == expected
+    assert load_world(with_key(action_class=name)).action_space.n == expected
+
+
+def test_an_override_that_does_not_exist_is_named_with_the_near_miss() -> None:
+    with pytest.raises(TypeError, match=r"no option 'max_step'.*'max_steps'"):
+        load_world(SMALL, max_step=3)
+    with pytest.raises(TypeError, match="mean the same"):
+        load_world(SMALL, actions="small", action_class="SmallActions")
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+
+
+def test_goals_in_every_syntax() -> None:
+    entries = [
+        "1,1",
+        " 1 , 1 ",
+        [1, 1],
+        [1.9, 1.2],
+        "2,1,1,1",
+        [2, 1, 1, 1],
+        [[1, 1], [2, 1]],
+        {"goal": [1, 1], "weight": 3},
+    ]
+    spec = load_world(SMALL, possible_goals=entries).world_spec
+    assert [goal.rectangle for goal in spec.goals] == [(1, 1, 1, 1)] * 4 + [(1, 1, 2, 1)] * 3 + [(1, 1, 1, 1)]
+    assert [goal.is_cell for goal in spec.goals] == [True] * 4 + [False] * 3 + [True]
+    assert [goal.weight for goal in spec.goals] == pytest.approx([0.1] * 7 + [0.3])
+
+
+def test_without_weights_each_of_n_goals_weighs_one_nth_and_duplicates_count() -> None:
+    world = load_world(SMALL, possible_goals=["1,1", "1,1", "2,1", "1,1,2,1"])
+    pairs = list(world.possible_goal_generator.generate(world.initial_state(), 0))
+    assert [weight for _, weight in pairs] == [0.25] * 4
+    assert [goal.index for goal, _ in pairs] == [0, 1, 2, 3]
+    assert pairs[0][0] == pairs[1][0] != pairs[2][0]
+
+
+# --- bad input: errors ------------------------------------------------------------------------------------------------
+
+BAD_MAPPINGS = {
+    "no map": ({"max_steps": 3}, "'map' is missing"),
+    "a map under another name": ({"grid": MAP}, "found 'grid'"),
+    "ragged rows": ({"map": "We We We\nWe We\nWe We We"}, r"row 1 has 2 cells, row 0 has 3"),
+    "half a cell": ({"map": "We We We\nWe W We\nWe We We"}, r"row 1 has 5 characters"),
+    "an empty row inside": ({"map": "We We We\n\nWe We We\nWe We We"}, r"row 1 has 0 cells"),
+    "too small": ({"map": "We We\nWe We"}, r"at least 3 x 3"),
+    "an unknown code": ({"map": "We We We\nWe Zz We\nWe We We"}, r"unknown code 'Zz' at x=1, y=1"),
+    "a code in the wrong case": ({"map": "We We We\nWe ay We\nWe We We"}, r"Did you mean 'Ay'"),
+    "a map that is a number": ({"map": 7}, r"map: found 7"),
+    "a row that is a number": ({"map": ["We We We", 7, "We We We"]}, r"row 1 is 7"),
+    "an empty map": ({"map": []}, r"map: found \[\]"),
+    "grid_size beside a map": (with_key(grid_size=5), r"grid_size"),
+    "negative steps": (with_key(max_steps=-1), r"max_steps: found -1.*0 or more"),
+    "half steps": (with_key(max_steps=2.5), r"max_steps: found 2.5"),
+    "steps in words": (with_key(max_steps="ten"), r"max_steps: found 'ten'"),
+    "steps that are true": (with_key(max_steps=True), r"max_steps: found True"),
+    "a probability above 1": (with_key(stumble_probability=1.5), r"stumble_probability: found 1.5.*from 0 to 1"),
+    "a negative probability": (with_key(solidify_probability=-0.1), r"solidify_probability: found -0.1"),
+    "a probability that is no number": (with_key(enter_bush_success_prob=float("nan")), r"found nan"),
+    "an unknown action set": (with_key(action_class="SmalActions"), r"action_class: found 'SmalActions'.*'SmallActions'"),
+    "an unknown direction": (with_key(orientations=["e", "up"]), r"orientations\[1\]: found 'up'"),
+    "a direction out of range": (with_key(orientations=4), r"orientations: found 4"),
+    "an unknown colour": (with_key(can_push_rocks="ex"), r"can_push_rocks: found 'x' in 'ex'"),
+    "metadata that is a text": (with_key(metadata="hello"), r"metadata: found 'hello'"),
+    "goals that are a text": (with_key(possible_goals="1,1"), r"possible_goals: found '1,1', expected a list"),
+    "a goal of three numbers": (with_key(possible_goals=["1,1", "1,2,3"]), r"possible_goals\[1\]: cannot read '1,2,3'"),
+    "a goal in words": (with_key(possible_goals=["home"]), r"possible_goals\[0\]: cannot read 'home'"),
+    "a goal that is infinite": (with_key(possible_goals=[[float("inf"), 1]]), r"cannot read \[inf, 1\]"),
+    "a goal with a wrong key": (with_key(possible_goals=[{"gaol": "1,1"}]), r"found keys \['gaol'\]"),
+    "a goal of negative weight": (with_key(possible_goals=[{"goal": "1,1", "weight": -1}]), r"weight is -1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_MAPPINGS)
+def test_bad_values_are_named_with_what_was_expected(case: str) -> None:
+    mapping, message = BAD_MAPPINGS[case]
+    with pytest.raises(WorldFileError, match=message):
+        load_world(mapping)
+
+
+BAD_TEXTS = {
+    "no YAML": ("map: |\n  We\nmax_steps: [1, 2\n", r":\d+: not YAML"),
+    "tabs": ("map:\n\t- x\n", r":2: not YAML"),
+    "a tag that makes objects": (SMALL_YAML + "metadata: !!python/object/apply:os.getcwd []\n", r":6: .*remove the tag"),
+    "a tag of one's own": (SMALL_YAML + "metadata: !thing {}\n", r":6: .*remove the tag"),
+    "a key twice": (SMALL_YAML + "max_steps: 4\n", r":6: key 'max_steps' stands twice"),
+    "a list": ("- 1\n- 2\n", r"found list, expected a mapping"),
+    "nothing": ("\n\n", r"found NoneType, expected a mapping"),
+    "a bad value with its line": (SMALL_YAML.replace("3", "-3"), r":5: max_steps: found -3"),
+    "a bad goal with its line": (SMALL_YAML + "possible_goals:\n  - 1,1\n  - x\n", r":8: possible_goals\[1\]"),
+    "a bad row with its line": (SMALL_YAML.replace("Ay", "Zz"), r":3: map\[1\]: unknown code 'Zz'"),
+    "two documents": (SMALL_YAML + "---\nmap: x\n", r"not YAML"),
+    "an alias that holds itself": ("map: &a [*a]\n", r"unfolds to more than"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TEXTS)
+def test_bad_texts_are_named_with_file_and_line(case: str, tmp_path: Path) -> None:
+    text, message = BAD_TEXTS[case]
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(WorldFileError, match=message) as caught:
+        load_world(path)
+    assert str(caught.value).startswith(str(path))
+    with pytest.raises(WorldFileError, match=message):
+        load_world(text)
+
+
+def test_yaml_that_unfolds_without_end_is_refused_quickly() -> None:
+    levels = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12))
+    with pytest.raises(WorldFileError, match="unfolds to more than"):
+        load_world(f"a0: &a0 [x]\n{levels}\nmap: *a11\n")
+
+
+def test_json_that_does_not_parse_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text('{"map": "x",\n "max_steps": }')
+    with pytest.raises(WorldFileError, match=r"bad.json:2: not JSON"):
+        load_world(path)
+
+
+def test_a_missing_world_is_named_with_the_near_miss() -> None:
+    with pytest.raises(WorldNotFoundError, match=r"asymetric_freeing.*Did you mean 'asymmetric_freeing'"):
+        load_world("asymetric_freeing")
+    with pytest.raises(FileNotFoundError, match="neither a file"):
+        load_world("no/such/file.yaml")
+    with pytest.raises(FileNotFoundError, match="neither a file"):
+        load_world(Path("no_such_file.yaml"))
+
+
+def test_a_folder_is_not_a_world(tmp_path: Path) -> None:
+    with pytest.raises(WorldNotFoundError, match="is a folder"):
+        load_world(tmp_path)
+
+
+def test_an_enormous_file_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "big.yaml"
+    with path.open("wb") as file:
+        file.truncate(50_000_000_000)  # sparse: takes no room
+    with pytest.raises(WorldFileError, match=r"50,000,000,000 bytes; a world file has at most"):
+        load_world(path)
+    with pytest.raises(WorldFileError, match="characters"):
+        load_world("map: |\n" + "We We We\n" * 200_000)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_bytes(b"map: \xff\xfe\x00")
+    with pytest.raises(WorldFileError, match="not UTF-8"):
+        load_world(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(SMALL_YAML)
+    path.chmod(0)
+    with pytest.raises(WorldFileError, match="cannot be read"):
+        load_world(path)
+
+
+def test_a_source_of_a_wrong_type_is_refused() -> None:
+    with pytest.raises(TypeError, match="not from int"):
+        load_world(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("code", "option", "role"), [("Ae", "require_human", "human"), ("Ay", "require_robot", "robot")])
+def test_a_missing_human_or_robot_is_an_error_where_one_is_needed(code: str, option: str, role: str) -> None:
+    mapping = {"map": f"We We We\nWe {code} We\nWe We We"}
+    load_world(mapping)
+    with pytest.raises(MissingAgentError, match=rf"a {role} is needed .*but the agents are"):
+        load_world(mapping, **{option: True})
+
+
+# --- bad input: warnings ----------------------------------------------------------------------------------------------
+
+SLIPS = {
+    "an unknown key": (with_key(max_step=5), r"max_step: unknown key, ignored. Did you mean 'max_steps'"),
+    "a goal on a wall": (with_key(possible_goals=["0,0", "1,1,2,1"]), r"goals\[0\]: nobody can ever stand on the cell 0,0"),
+    "a goal off the grid": (with_key(possible_goals=["4,1", "1,1,2,1"]), r"goals\[0\]: the cell 4,1 is not all on the grid"),
+    "a rectangle that sticks out": (with_key(possible_goals=["1,1,9,1"]), r"the rectangle 1,1,9,1 is not all on the grid"),
+    "a rectangle of walls": (with_key(possible_goals=["0,0,3,0", "1,1,2,1"]), r"nobody can ever stand on the rectangle"),
+    "cells without a goal": (with_key(possible_goals=["1,1"]), r"no goal covers the cells \(2,1\)"),
+    "a width that is not the map's": (with_key(width=9), r"width: found 9, but the map has 4"),
+    "goals without a human": ({"map": MAP.replace("Ay", "Ar"), "possible_goals": ["1,1,2,1"]}, r"no agent is yellow"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SLIPS)
+def test_slips_are_warnings_and_errors_when_strict(case: str) -> None:
+    mapping, message = SLIPS[case]
+    with pytest.warns(WorldWarning, match=message):
+        world = load_world(mapping)
+    assert world.initial_state()[0] == 0
+    with pytest.raises(WorldFileError, match=message):
+        load_world(mapping, strict=True)
+
+
+def test_a_strict_load_lists_all_slips_at_once() -> None:
+    with pytest.raises(WorldFileError) as caught:
+        load_world(with_key(colour="red", possible_goals=["0,0", "1,1"]), strict=True)
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_warning_points_to_the_line_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text(SMALL_YAML + "stumbel_probability: 0.1\n")
+    with pytest.warns(WorldWarning, match=r"w.yaml:6: stumbel_probability: unknown key.*'stumble_probability'"):
+        load_world(path)
+
+
+def test_a_good_world_loads_in_silence() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_world(with_key(possible_goals=["1,1", "2,1"], metadata={"name": "x"}, seed=3), strict=True)
+
+
+def test_keys_that_only_matter_for_observations_are_accepted() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_world(with_key(partial_obs=False, agent_view_size=5, see_through_walls=True, seed=2, width=4, height=3))
+
+
+def test_world_files_are_plain_yaml_for_everybody_else() -> None:
+    for name in empo_bi.worlds.available():
+        path = empo_bi.worlds.find(name)
+        assert path is not None
+        assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
