@@ -40,7 +40,7 @@ KILL_BUTTON, PAUSE_SWITCH = int(codes.Kind.KILL_BUTTON), int(codes.Kind.PAUSE_SW
 CONTROL_BUTTON, DISABLING_SWITCH = int(codes.Kind.CONTROL_BUTTON), int(codes.Kind.DISABLING_SWITCH)
 BLOCK, ROCK = int(codes.Kind.BLOCK), int(codes.Kind.ROCK)
 KEY, BOX, AGENT = int(codes.Kind.KEY), int(codes.Kind.BOX), int(codes.Kind.AGENT)
-DOOR_OPEN, DOOR_CLOSED = int(codes.Door.OPEN), int(codes.Door.CLOSED)
+DOOR_OPEN, DOOR_CLOSED = np.int64(codes.Door.OPEN), np.int64(codes.Door.CLOSED)
 
 STILL, LEFT, RIGHT, FORWARD = (int(a) for a in codes.ACTION_SETS["SmallActions"])
 PICKUP, DROP, TOGGLE = (int(a) for a in codes.ACTION_SETS["ObjectActions"][4:])

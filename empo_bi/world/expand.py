@@ -189,12 +189,15 @@ def sort_things(world: IntArray, row: IntArray) -> None:
 @inlined
 def pack(world: IntArray, row: IntArray, key_KW: KeyArray, k: int) -> None:
     """Write the key of a row as entry ``k``."""
-    for w in range(key_KW.shape[1]):
-        key_KW[k, w] = 0
     at = world[FIELDS]
+    word, bits = 0, np.uint64(0)
     for _ in range(world[N_FIELDS]):
-        key_KW[k, world[at + 1]] |= np.uint64(row[world[at]]) << np.uint64(world[at + 2])
+        if world[at + 1] != word:  # fields come in the order of their words
+            key_KW[k, word] = bits
+            word, bits = world[at + 1], np.uint64(0)
+        bits |= np.uint64(row[world[at]]) << np.uint64(world[at + 2])
         at += 4
+    key_KW[k, word] = bits
 
 
 @inlined

@@ -120,27 +120,30 @@ def read_intents(world: IntArray, board: IntArray, intents: IntArray) -> None:
     for i in range(world[N_AGENTS]):
         forced = agent_at(board, i, FORCED)
         set_agent(board, i, FORCED, NO)
+        front = front_cell(world, board, i)
+        kind = shown(world, board, front)
         for a in range(world[N_ACTIONS]):
             action = forced - 1 if forced else a
             meaning = meaning_of(world, action)
-            role = role_of(world, board, i, meaning)
+            role = role_of(world, board, i, meaning, front, kind)
             intents[i, a, REAL_ACTION] = action
             intents[i, a, INTENDED_ROLE] = role
-            intents[i, a, RESOURCE] = resource_of(world, board, i, meaning) if role == NORMAL else PRIVATE
+            intents[i, a, RESOURCE] = PRIVATE
             intents[i, a, IS_TURN] = meaning == LEFT or meaning == RIGHT
-            intents[i, a, HITS_ROBOTS] = role == NORMAL and meaning == TOGGLE and hits_robots(world, board, i)
+            intents[i, a, HITS_ROBOTS] = False
+            if role == NORMAL and meaning >= FORWARD:
+                intents[i, a, RESOURCE] = resource_of(world, board, i, meaning, front, kind)
+                intents[i, a, HITS_ROBOTS] = meaning == TOGGLE and hits_robots(world, board, i, front, kind)
 
 
 @inlined
-def role_of(world: IntArray, board: IntArray, agent: int, meaning: int) -> int:
-    """The first class of 7.3 that fits."""
+def role_of(world: IntArray, board: IntArray, agent: int, meaning: int, front: int, kind: int) -> int:
+    """The first class of 7.3 that fits; ``kind`` is what the ``front`` cell shows."""
     if meaning == STILL or not can_act(board, agent):
         return IDLE
     if meaning != FORWARD:
         return NORMAL
-    cell = front_cell(world, board, agent)
-    kind = shown(world, board, cell)
-    if kind == MAGIC_WALL and can_try_magic_wall(world, board, agent, cell):
+    if kind == MAGIC_WALL and can_try_magic_wall(world, board, agent, front):
         return MAGICIAN
     if kind == BUSH and not has_trait(world, agent, IS_ROBOT_LIKE) and world[BUSHES_ARE_RISKY]:
         return BUSH_GOER
@@ -160,31 +163,26 @@ def can_try_magic_wall(world: IntArray, board: IntArray, agent: int, cell: int) 
 
 
 @inlined
-def resource_of(world: IntArray, board: IntArray, agent: int, meaning: int) -> int:
+def resource_of(world: IntArray, board: IntArray, agent: int, meaning: int, front: int, kind: int) -> int:
     """What a normal agent's action lays claim to: a cell to enter, an item to take, an agent to hand over to."""
-    cell = front_cell(world, board, agent)
-    kind = shown(world, board, cell)
     if meaning == FORWARD:
-        if cell == WALL_CELL:  # two agents facing the same wall are in conflict too, so tell walls apart
+        if front == WALL_CELL:  # two agents facing the same wall are in conflict too, so tell walls apart
             return wall_ahead(world, agent_at(board, agent, CELL), agent_at(board, agent, DIRECTION))
-        if is_pushable(kind):
-            cell = end_of_push(world, board, agent, cell)
-        return PRIVATE if cell == WALL_CELL else 3 * cell
+        end = end_of_push(world, board, agent, front) if is_pushable(kind) else front
+        return PRIVATE if end == WALL_CELL else 3 * end
     if meaning == PICKUP and is_item(kind):
-        return 3 * cell + 1
+        return 3 * front + 1
     if meaning == DROP and kind == AGENT:
-        return 3 * cell + 2
+        return 3 * front + 2
     return PRIVATE
 
 
-@rule
-def hits_robots(world: IntArray, board: IntArray, agent: int) -> bool:
-    """Whether a toggle by this agent kills or pauses (or releases) all robots."""
-    cell = front_cell(world, board, agent)
-    kind = shown(world, board, cell)
+@inlined
+def hits_robots(world: IntArray, board: IntArray, agent: int, front: int, kind: int) -> bool:
+    """Whether a toggle by this agent kills, pauses or releases all robots."""
     if kind != KILL_BUTTON and kind != PAUSE_SWITCH:
         return False
-    return has_trait(world, agent, IS_YELLOW) == 1 and flag(world, board, object_at(world, cell), ENABLED) == 1
+    return has_trait(world, agent, IS_YELLOW) and flag(world, board, object_at(world, front), ENABLED) == 1
 
 
 # --- once a profile ---------------------------------------------------------------------------------------------------

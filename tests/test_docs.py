@@ -1,0 +1,84 @@
+"""The README, the docs, the docstrings and the examples are true: all their code runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import empo_bi
+from empo_bi.world.codes import ACTION_SETS, CELL_CODES
+from empo_bi.world.spec import KNOWN_KEYS
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+MODULES = ["empo_bi.worlds", "empo_bi.world.gridworld", "empo_bi.world.pettingzoo"]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_python_code_of_a_page_runs_from_top_to_bottom(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    namespace: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    for block in blocks:
+        exec(compile(block, page, "exec"), namespace)
+    assert bool(capsys.readouterr().out) == bool(blocks)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_docstrings_are_right(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_and_explains_itself(path: Path) -> None:
+    run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    assert run.stdout.strip()
+    usage = subprocess.run([sys.executable, str(path), "--help"], capture_output=True, text=True, check=True)
+    assert "usage" in usage.stdout
+
+
+def test_the_first_example_finds_the_known_number_of_bodies_and_names_unknown_worlds() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "first_world.py")]
+    assert "18,028 bodies" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    failed = subprocess.run([*command, "--world", "asymetric_freeing"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "Did you mean 'asymmetric_freeing'" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_the_page_on_world_files_names_every_key_code_and_action_set() -> None:
+    page = (ROOT / "docs" / "world_files.md").read_text(encoding="utf-8")
+    assert [key for key in KNOWN_KEYS if f"`{key}`" not in page] == []
+    assert [name for name in ACTION_SETS if f"`{name}`" not in page] == []
+    spelled = {code for code in CELL_CODES if f"`{code}`" in page}
+    families = {code for code in CELL_CODES if f"`{code[0]}?`" in page}
+    assert sorted(set(CELL_CODES) - spelled - families) == []
+
+
+def test_the_map_shown_in_the_readme_is_the_world_loaded_there() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = empo_bi.load_world("asymmetric_freeing").to_text().replace("\n", "\n    ")
+    assert shown in readme
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("worlds/*.md"), *ROOT.glob("benchmarks/*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_benchmark_of_worlds_runs_on_a_small_world() -> None:
+    """Benchmarks are part of the default tests so that they do not rot; no time is asserted."""
+    command = [sys.executable, str(ROOT / "benchmarks" / "bench_worlds.py"), "--no-start", "--worlds", "asymmetric_freeing"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert re.search(r"asymmetric_freeing +3 +4 +31 .*x\n", run.stdout)
