@@ -28,10 +28,10 @@ def test_loading_and_expanding_all_shipped_worlds_compiles_each_kernel_once() ->
 
 COUNT_SPECIALISATIONS = """
 from empo_bi import load_world
-from empo_bi.world import board, expand, joint, rules
+from empo_bi.world import board, expand, joint, play, rules
 world = load_world("asymmetric_freeing")
 world.expand(world.initial_key)
-for module in (board, rules, joint, expand):
+for module in (board, rules, joint, play, expand):
     for name, function in vars(module).items():
         if hasattr(function, "signatures"):
             print(name, len(function.signatures))
@@ -48,7 +48,9 @@ def test_no_rule_is_compiled_for_more_than_one_set_of_types(tmp_path: Path) -> N
 
 def test_the_stamp_of_a_kernel_covers_all_modules_it_is_made_of() -> None:
     names = {name for name, _, _ in source_stamp(PACKAGE / "world" / "expand.py")}
-    assert {f"world/{name}.py" for name in ("expand", "joint", "rules", "board", "layout", "codes", "tables")} <= names
+    assert {
+        f"world/{name}.py" for name in ("expand", "play", "joint", "rules", "board", "layout", "codes", "tables")
+    } <= names
     assert "world/render.py" not in names
 
 

@@ -1,15 +1,15 @@
 """The words that the rules are written in: reading and changing a world's vector and a board, without a copy.
 
 ``world`` is the vector of ``tables``, never changed. ``board`` is a vector as well, a state laid out for playing: its row
-(see ``layout``), then two entries a cell, who is on it and whether it is closed. Every function here compiles to a load or
-a store.
+(see ``layout``), then two entries a cell, who is on it and whether it is closed, then two marks of what has changed. Most
+functions here compile to a load or a store.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from empo_bi.runtime.jit import allocating, inlined
+from empo_bi.runtime.jit import allocating, inlined, rule
 from empo_bi.world import codes
 from empo_bi.world.layout import (
     AGENT_SLOTS,
@@ -47,6 +47,9 @@ PICKUP, DROP, TOGGLE = (int(a) for a in codes.ACTION_SETS["ObjectActions"][4:])
 
 NOBODY = np.int64(0)
 YES, NO = np.int64(1), np.int64(0)
+
+# Entries at the end of a board, counted from there: whether a thing or a flag was changed since the state was laid out.
+THINGS_MARK, FLAGS_MARK = 1, 2
 
 
 # --- the world --------------------------------------------------------------------------------------------------------
@@ -138,6 +141,7 @@ def thing_cell(world: IntArray, board: IntArray, thing: int) -> int:
 @inlined
 def set_thing_cell(world: IntArray, board: IntArray, thing: int, cell: int) -> None:
     board[world[FIRST_THING] + thing] = cell
+    board[board.size - THINGS_MARK] = YES
 
 
 @inlined
@@ -149,6 +153,7 @@ def flag(world: IntArray, board: IntArray, it: int, slot: int) -> int:
 @inlined
 def set_flag(world: IntArray, board: IntArray, it: int, slot: int, value: int) -> None:
     board[world[FIRST_OBJECT] + it * OBJECT_SLOTS + slot] = value
+    board[board.size - FLAGS_MARK] = YES
 
 
 @inlined
@@ -189,23 +194,43 @@ def reopen_held_cells(world: IntArray, board: IntArray) -> None:
 @allocating
 def new_board(world: IntArray) -> IntArray:
     """A board with room for any state of the world; :func:`lay_out` fills it."""
-    return np.zeros(world[N_SLOTS] + 2 * world[N_CELLS], dtype=np.int64)
+    return np.zeros(world[N_SLOTS] + 2 * world[N_CELLS] + 2, dtype=np.int64)
 
 
 @inlined
+def things_have_moved(board: IntArray) -> bool:
+    return board[board.size - THINGS_MARK] != NO
+
+
+@rule
 def lay_out(world: IntArray, board: IntArray, row: IntArray) -> None:
     """Show another state. Only cells in use are touched, so the size of the map does not matter."""
-    for i in range(world[N_AGENTS]):
+    board[board.size - THINGS_MARK] = board[board.size - FLAGS_MARK] = YES
+    restore(world, board, row)
+
+
+@inlined
+def restore(world: IntArray, board: IntArray, row: IntArray) -> None:
+    """Go back to the state that was laid out, undoing only what has been changed."""
+    n_agents, first_thing, first_object = world[N_AGENTS], world[FIRST_THING], world[FIRST_OBJECT]
+    for i in range(n_agents):
         set_occupant(world, board, agent_at(board, i, CELL), NOBODY)
-    for k in range(world[N_THINGS]):
-        set_occupant(world, board, thing_cell(world, board, k), NOBODY)
-    for slot in range(row.size):
+    for slot in range(first_thing):
         board[slot] = row[slot]
-    for k in range(world[N_THINGS]):
-        set_occupant(world, board, thing_cell(world, board, k), -(k + 1))
-    for i in range(world[N_AGENTS]):
+    if things_have_moved(board):
+        for slot in range(first_thing, first_object):
+            set_occupant(world, board, board[slot], NOBODY)
+        for slot in range(first_thing, first_object):
+            board[slot] = row[slot]
+            set_occupant(world, board, row[slot], first_thing - slot - 1)
+        set_occupant(world, board, WALL_CELL, NOBODY)  # where carried and opened items are noted
+        board[board.size - THINGS_MARK] = NO
+    if board[board.size - FLAGS_MARK]:
+        for slot in range(first_object, row.size):
+            board[slot] = row[slot]
+        board[board.size - FLAGS_MARK] = NO
+    for i in range(n_agents):
         set_occupant(world, board, agent_at(board, i, CELL), i + 1)
-    set_occupant(world, board, WALL_CELL, NOBODY)  # where carried and opened items are noted
 
 
 # --- what is seen -----------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ from empo_bi.world.board import (
     lay_out,
     new_board,
     reopen_held_cells,
+    restore,
+    things_have_moved,
 )
 from empo_bi.world.joint import (
     FloatArray,
@@ -35,11 +37,10 @@ from empo_bi.world.joint import (
     new_step,
     next_draw,
     plan_draws,
-    play,
-    play_certain,
     prepare,
     read_intents,
 )
+from empo_bi.world.play import play, play_certain
 from empo_bi.world.tables import IntArray, Tables
 
 KeyArray = npt.NDArray[np.uint64]
@@ -104,7 +105,7 @@ def expand_block(  # type: ignore[no-untyped-def]
             else:
                 play_certain(world, board, step)
                 n = emit(world, board, 1.0, key_KW, prob_K, first, n)
-                lay_out(world, board, row)
+                restore(world, board, row)
             count_SJ[s, j] = n - first
         reopen_held_cells(world, board)
     return count_SJ, key_KW, prob_K, n
@@ -130,7 +131,7 @@ def play_draws(
         while probability > 0.0 and magic_draw < n_magic_draws:
             n_magic_draws = play(world, board, step, magic_draw)
             n = emit(world, board, probability / n_magic_draws, key_KW, prob_K, first, n)
-            lay_out(world, board, row)
+            restore(world, board, row)
             magic_draw += 1
         more = next_draw(step)
     return n
@@ -158,7 +159,8 @@ def emit(
     world: IntArray, board: IntArray, probability: float, key_KW: KeyArray, prob_K: FloatArray, first: int, n: int
 ) -> int:
     """Append the board's state, or add to the entry of this profile (from ``first`` on) that equals it."""
-    sort_things(world, board)
+    if things_have_moved(board):
+        sort_things(world, board)
     pack(world, board, key_KW, n)
     for k in range(first, n):
         same = True
