@@ -44,6 +44,7 @@ from empo_bi.world.play import play, play_certain
 from empo_bi.world.tables import IntArray, Tables
 
 KeyArray = npt.NDArray[np.uint64]
+TOO_MANY_OUTCOMES: int = np.iinfo(np.int64).min
 
 
 class Expansion(NamedTuple):
@@ -73,8 +74,8 @@ def expand_block(  # type: ignore[no-untyped-def]
 ):
     n_states, n_words = key_SW.shape
     n_profiles = profile_JN.shape[0]
-    board, intents, step, odds = new_board(world), new_intents(world), new_step(world), new_odds(world)
-    row = np.zeros(world[N_SLOTS], np.int64)
+    board, row = new_board(world), np.zeros(world[N_SLOTS], np.int64)
+    intents, step, odds = new_intents(world), new_step(world), new_odds(world)
     count_SJ = np.empty((n_states, n_profiles), np.int32)
     capacity = n_states * n_profiles + n_states * n_profiles // 8 + 16
     key_KW = np.empty((capacity, n_words), np.uint64)
@@ -87,28 +88,60 @@ def expand_block(  # type: ignore[no-untyped-def]
         read_intents(world, board, intents)
         for slot in range(row.size):  # forced actions are consumed now
             row[slot] = board[slot]
-        for j in range(n_profiles):
-            first = n
-            profile = profile_JN[j]
-            n_outcomes = 1
-            has_draws = prepare(world, intents, profile, step)
-            if has_draws:
-                form_blocks(world, intents, profile, step)
-                n_outcomes = plan_draws(world, chances, board, step, odds)
-                if n_outcomes == 0:
-                    raise ValueError("one step of this world has over 16 million outcomes; use fewer agents or less chance")
-            if n + n_outcomes > capacity:
-                capacity = 2 * (n + n_outcomes)
+        end = np.int64(-1)
+        while end < 0:
+            end = expand_state(world, chances, board, row, intents, step, odds, profile_JN, count_SJ, s, key_KW, prob_K, n)
+            if end == TOO_MANY_OUTCOMES:
+                raise ValueError("one step of this world has over 16 million outcomes; use fewer agents or less chance")
+            if end < 0:
+                capacity = 2 * (capacity - end)
                 key_KW, prob_K = grown_keys(key_KW, n, capacity), grown_probs(prob_K, n, capacity)
-            if has_draws:
-                n = play_draws(world, board, row, step, odds, key_KW, prob_K, n)
-            else:
-                play_certain(world, board, step)
-                n = emit(world, board, 1.0, key_KW, prob_K, first, n)
-                restore(world, board, row)
-            count_SJ[s, j] = n - first
+        n = end
         reopen_held_cells(world, board)
     return count_SJ, key_KW, prob_K, n
+
+
+@rule
+def expand_state(
+    world: IntArray,
+    chances: FloatArray,
+    board: IntArray,
+    row: IntArray,
+    intents: IntArray,
+    step: IntArray,
+    odds: FloatArray,
+    profile_JN: IntArray,
+    count_SJ: npt.NDArray[np.int32],
+    s: int,
+    key_KW: KeyArray,
+    prob_K: FloatArray,
+    n: int,
+) -> int:
+    """Append the successors of the state on the board, which is ``row``, for one profile after the other.
+
+    Returns the number of entries there are then. If the arrays are too short, it returns how many more are needed for the
+    next profile, as a negative number (or ``TOO_MANY_OUTCOMES``), and has to be called again with longer ones. The long list
+    of arguments is scratch space: functions that allocate nothing are much faster (see ``jit``).
+    """
+    for j in range(profile_JN.shape[0]):
+        first = n
+        n_outcomes = 1
+        has_draws = prepare(world, intents, profile_JN, j, step)
+        if has_draws:
+            form_blocks(world, intents, step)
+            n_outcomes = plan_draws(world, chances, board, step, odds)
+            if n_outcomes == 0:
+                return TOO_MANY_OUTCOMES
+        if n + n_outcomes > prob_K.size:
+            return -n_outcomes
+        if has_draws:
+            n = play_draws(world, board, row, step, odds, key_KW, prob_K, n)
+        else:
+            play_certain(world, board, step)
+            n = emit(world, board, 1.0, key_KW, prob_K, first, n)
+            restore(world, board, row)
+        count_SJ[s, j] = n - first
+    return n
 
 
 @rule

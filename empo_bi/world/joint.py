@@ -82,14 +82,15 @@ IS_TURN = 3
 HITS_ROBOTS = 4  # toggles an enabled kill button or pause switch
 INTENT_SIZE = 5
 
-# A step: what one profile makes of the agents. `step` has shape (N, 6), int64, with the columns:
+# A step: what one profile makes of the agents. `step` has shape (N, 7), int64, with the columns:
 ACTION = 0
 ROLE = 1
 LEADER = 2  # lowest member of the agent's conflict block; only for normal agents
 N_OPTIONS = 3  # 1 where there is nothing to draw; a block's draw is its leader's
 OPTION = 4  # the draw under way
 HAS_ACTED = CONTESTED_CELL = DECISION = 5  # scratch of the phases, one after the other
-STEP_SIZE = 6
+CHOSEN = 6  # the action id in the profile; ACTION may be a forced one instead
+STEP_SIZE = 7
 # and `odds`, (N, 3) float64, has the probabilities of the options of stumblers, magicians and bush goers.
 
 
@@ -186,11 +187,12 @@ def hits_robots(world: IntArray, board: IntArray, agent: int, front: int, kind: 
 
 
 @inlined
-def prepare(world: IntArray, intents: IntArray, profile: IntArray, step: IntArray) -> bool:
-    """Fix actions and roles of one profile. True if something has to be drawn, False if the step is certain (7.4)."""
+def prepare(world: IntArray, intents: IntArray, profile_JN: IntArray, j: int, step: IntArray) -> bool:
+    """Fix actions and roles of profile ``j``. True if something has to be drawn, False if the step is certain (7.4)."""
     n_busy, n_not_turning, special = 0, 0, False
     for i in range(step.shape[0]):
-        a = profile[i]
+        a = profile_JN[j, i]
+        step[i, CHOSEN] = a
         step[i, ACTION] = intents[i, a, REAL_ACTION]
         step[i, ROLE] = intents[i, a, INTENDED_ROLE]
         if step[i, ROLE] != IDLE:
@@ -199,40 +201,40 @@ def prepare(world: IntArray, intents: IntArray, profile: IntArray, step: IntArra
             special |= step[i, ROLE] != NORMAL
     if special:
         return True
-    return n_busy > 1 and n_not_turning > 1 and any_conflict(world, intents, profile, step)
+    return n_busy > 1 and n_not_turning > 1 and any_conflict(world, intents, step)
 
 
 @inlined
-def any_conflict(world: IntArray, intents: IntArray, profile: IntArray, step: IntArray) -> bool:
+def any_conflict(world: IntArray, intents: IntArray, step: IntArray) -> bool:
     """Whether some conflict block has two members."""
     for i in range(step.shape[0]):
         if step[i, ROLE] == NORMAL:
-            mine = intents[i, profile[i], RESOURCE]
+            mine = intents[i, step[i, CHOSEN], RESOURCE]
             for j in range(i + 1, step.shape[0]):
                 if step[j, ROLE] == NORMAL:
-                    if mine != PRIVATE and intents[j, profile[j], RESOURCE] == mine:
+                    if mine != PRIVATE and intents[j, step[j, CHOSEN], RESOURCE] == mine:
                         return True
-                    if intents[i, profile[i], HITS_ROBOTS] and has_trait(world, j, IS_GREY):
+                    if intents[i, step[i, CHOSEN], HITS_ROBOTS] and has_trait(world, j, IS_GREY):
                         return True
-                    if intents[j, profile[j], HITS_ROBOTS] and has_trait(world, i, IS_GREY):
+                    if intents[j, step[j, CHOSEN], HITS_ROBOTS] and has_trait(world, i, IS_GREY):
                         return True
     return False
 
 
 @rule
-def form_blocks(world: IntArray, intents: IntArray, profile: IntArray, step: IntArray) -> None:
+def form_blocks(world: IntArray, intents: IntArray, step: IntArray) -> None:
     """Unite agents after the same resource, then those who hit all robots with the robots (7.5)."""
     n = step.shape[0]
     for i in range(n):
         step[i, LEADER] = i
         for j in range(i):
             if step[i, ROLE] == NORMAL and step[j, ROLE] == NORMAL:
-                claim = intents[i, profile[i], RESOURCE]
-                if claim != PRIVATE and claim == intents[j, profile[j], RESOURCE]:
+                claim = intents[i, step[i, CHOSEN], RESOURCE]
+                if claim != PRIVATE and claim == intents[j, step[j, CHOSEN], RESOURCE]:
                     step[i, LEADER] = step[j, LEADER]
                     break
     for i in range(n):
-        if step[i, ROLE] == NORMAL and intents[i, profile[i], HITS_ROBOTS]:
+        if step[i, ROLE] == NORMAL and intents[i, step[i, CHOSEN], HITS_ROBOTS]:
             for j in range(n):
                 if step[j, ROLE] == NORMAL and has_trait(world, j, IS_GREY):
                     unite(step, step[i, LEADER], step[j, LEADER])
