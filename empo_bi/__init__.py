@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from empo_bi import worlds
+    from empo_bi.dag.dag import Dag, enumerate_dag
     from empo_bi.errors import (
         EmpoError,
         InvalidActionError,
         InvalidStateError,
         MissingAgentError,
+        TooManyStatesError,
         WorldFileError,
         WorldNotFoundError,
         WorldWarning,
@@ -38,6 +40,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
+    "empo_bi.dag.dag": ["Dag", "enumerate_dag"],
     "empo_bi.world.gridworld": ["GridWorld", "load_world"],
     "empo_bi.world.model": ["WorldModel"],
     "empo_bi.world.goals": [
@@ -57,6 +60,7 @@ _HOMES = {
         "InvalidActionError",
         "InvalidStateError",
         "MissingAgentError",
+        "TooManyStatesError",
         "WorldFileError",
         "WorldNotFoundError",
         "WorldWarning",
@@ -65,6 +69,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Dag",
     "DeterministicGoalGenerator",
     "DeterministicGoalSampler",
     "EmpoError",
@@ -79,12 +84,14 @@ __all__ = [
     "ReachRectangleGoal",
     "TabularGoalGenerator",
     "TabularGoalSampler",
+    "TooManyStatesError",
     "WorldFileError",
     "WorldModel",
     "WorldNotFoundError",
     "WorldWarning",
     "__version__",
     "approx_integral_over_possible_goals",
+    "enumerate_dag",
     "load_world",
     "worlds",
 ]

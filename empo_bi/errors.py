@@ -37,6 +37,10 @@ class MissingAgentError(EmpoError, ValueError):
     """A human or a robot is needed and the world has none."""
 
 
+class TooManyStatesError(EmpoError, RuntimeError):
+    """An enumeration found more states than were allowed."""
+
+
 class WorldWarning(UserWarning):
     """Something in a world's text looks like a slip; under ``strict=True`` it is a :class:`WorldFileError`."""
 

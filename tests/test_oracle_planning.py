@@ -265,3 +265,8 @@ def test_reference_values(path: Path, phase_1_world: type[GridPlanningWorld], to
                 assert read_value(robot["Vhe"], state, h, goal) == close(sample["Vh_e"].get(str(h), {}).get(name, 0.0))
                 written = sample["pi_h"][str(h)][name]  # with twelve digits
                 assert policies[state][h][goal] == pytest.approx(written, rel=0, abs=tolerance)
+
+
+def test_the_files_weights_are_relative_and_come_out_normalised() -> None:
+    world = parse({"map": "We We We\nWe Ay We\nWe We We", "possible_goals": ["1,1", {"goal": [1, 1, 2, 2], "weight": 3}]})
+    assert [weight for _, weight in GridGoals(world).generate(world.initial_state(), 0)] == [0.25, 0.75]

@@ -16,15 +16,19 @@ NAMES = worlds.available()
 
 
 def level_sizes(world: GridWorld, at_most: int | None = None) -> list[int]:
-    """States at step 0, 1, ...; stops early above ``at_most`` states."""
+    """States at step 0, 1, ...; stops early where the total is bound to exceed ``at_most``.
+
+    Where everybody may stay as they are, levels never shrink.
+    """
     key_SW = world.initial_key
     sizes = [1]
-    for _ in range(world.max_steps):
+    for step in range(1, world.max_steps + 1):
         found = [np.unique(world.expand(key_SW[i : i + 10_000]).key_KW, axis=0) for i in range(0, len(key_SW), 10_000)]
         key_SW = np.unique(np.concatenate(found), axis=0)
         sizes.append(len(key_SW))
-        if at_most is not None and sum(sizes) > at_most:
-            break
+        left = world.max_steps - step if "still" in world.action_names else 0
+        if at_most is not None and sum(sizes) + left * sizes[-1] > at_most:
+            return [*sizes, *[sizes[-1]] * left]
     return sizes
 
 

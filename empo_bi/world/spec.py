@@ -149,7 +149,12 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
     )
     if spec.goals and not any(agent.is_human for agent in spec.agents):
         slips.append(f"{source.place('possible_goals')}: goals of humans, but no agent is yellow (code 'Ay')")
-    slips += _size_mismatch(source, spec) + _useless_goals(source, spec) + _uncovered_cells(source, spec)
+    slips += (
+        _size_mismatch(source, spec)
+        + _orientation_mismatch(source, spec)
+        + _useless_goals(source, spec)
+        + _uncovered_cells(source, spec)
+    )
     if slips and strict:
         raise WorldFileError("\n".join(slips))
     for slip in slips:
@@ -411,6 +416,18 @@ def _size_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
         f"{source.place(key)}: found {source.mapping[key]!r}, but the map has {size}; the map counts, remove the key"
         for key, size in (("width", spec.width), ("height", spec.height))
         if source.mapping.get(key, size) != size
+    ]
+
+
+def _orientation_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """A list that is too short or too long is allowed (section 1.4), and easily a slip."""
+    value = source.mapping.get("orientations")
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) in (0, len(spec.agents)):
+        return []
+    where = ", ".join(f"{i} ({agent.colour}) at {agent.x},{agent.y}" for i, agent in enumerate(spec.agents))
+    return [
+        f"{source.place('orientations')}: {len(value)} directions for {len(spec.agents)} agents; those without one face "
+        f"east, surplus ones are ignored. Agents are numbered in reading order: {where}"
     ]
 
 

@@ -63,14 +63,16 @@ class HumanGoal:
 
 
 class GridGoals:
-    """The goals of a world file, weight 1/n each, the same list for every human (gridworld.md, 8.2)."""
+    """The goals of a world file, the same list for every human, weights in proportion to the file's (gridworld.md, 8.2)."""
 
     def __init__(self, world: OracleWorld) -> None:
         self.goals = world.goals
+        total = sum(world.layout.goal_weights)
+        self.weights = [weight / total for weight in world.layout.goal_weights]
 
     def generate(self, state: State, human: int) -> Iterator[tuple[HumanGoal, float]]:
-        for goal in self.goals:
-            yield HumanGoal(human, goal), 1.0 / len(self.goals)
+        for goal, weight in zip(self.goals, self.weights, strict=True):
+            yield HumanGoal(human, goal), weight
 
 
 class GridPlanningWorld:

@@ -118,6 +118,7 @@ class Layout:
     solidify_probability: Fraction
     bush_probability: Fraction
     goals: list[Goal]
+    goal_weights: list[float]  # of the file: relative, 1 where none is given
     agents: list[AgentSpec] = field(default_factory=list)
     terrain: dict[Cell, str] = field(default_factory=dict)
     door_colour: dict[Cell, str] = field(default_factory=dict)
@@ -145,6 +146,7 @@ def read_layout(source: Mapping[str, Any] | str, **overrides: Any) -> Layout:
         solidify_probability=exact(keys.get("solidify_probability", 0.1)),
         bush_probability=exact(keys.get("enter_bush_success_prob", 1.0)),
         goals=[read_goal(entry) for entry in keys.get("possible_goals") or []],
+        goal_weights=[read_weight(entry) for entry in keys.get("possible_goals") or []],
     )
     pushers = colour_names(keys.get("can_push_rocks", "e"))
     enterers = colour_names(keys.get("can_enter_magic_walls", ""))  # C4
@@ -207,7 +209,9 @@ def read_direction(orientations: Any, index: int) -> int:
 
 
 def read_goal(entry: Any) -> Goal:
-    """8.1: "x,y", "x1,y1,x2,y2", lists of 2 or 4 numbers, or two pairs."""
+    """8.1: "x,y", "x1,y1,x2,y2", lists of 2 or 4 numbers, or two pairs; any of them also as {goal: ..., weight: ...}."""
+    if isinstance(entry, dict):
+        return read_goal(entry["goal"])
     if isinstance(entry, str):
         numbers = [int(part) for part in entry.split(",")]
     elif len(entry) == 2 and isinstance(entry[0], (list, tuple)):
@@ -219,6 +223,11 @@ def read_goal(entry: Any) -> Goal:
         return Goal(x, y, x, y, "cell")
     x1, y1, x2, y2 = numbers
     return Goal(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2), "rectangle")
+
+
+def read_weight(entry: Any) -> float:
+    """A goal counts once unless its entry says otherwise."""
+    return float(entry.get("weight", 1)) if isinstance(entry, dict) else 1.0
 
 
 def place_code(layout: Layout, cell: Cell, code: str, orientations: Any, pushers: set[str], enterers: set[str]) -> None:

@@ -273,6 +273,8 @@ SLIPS = {
     "a rectangle that sticks out": (with_key(possible_goals=["1,1,9,1"]), r"the rectangle 1,1,9,1 is not all on the grid"),
     "a rectangle of walls": (with_key(possible_goals=["0,0,3,0", "1,1,2,1"]), r"nobody can ever stand on the rectangle"),
     "cells without a goal": (with_key(possible_goals=["1,1"]), r"no goal covers the cells \(2,1\)"),
+    "too few directions": (with_key(orientations=["n"]), r"orientations: 1 directions for 2 agents"),
+    "too many directions": (with_key(orientations=["n", "s", "e"]), r"3 directions for 2 agents.*1 \(grey\) at 2,1"),
     "a width that is not the map's": (with_key(width=9), r"width: found 9, but the map has 4"),
     "goals without a human": ({"map": MAP.replace("Ay", "Ar"), "possible_goals": ["1,1,2,1"]}, r"no agent is yellow"),
 }  # fmt: skip
