@@ -13,11 +13,8 @@ import argparse
 import time
 from pathlib import Path
 
-import numpy as np
-from tqdm import tqdm
-
 import empo_bi
-from empo_bi import GridWorld, load_world
+from empo_bi import GridWorld, enumerate_dag, load_world
 from empo_bi.world.text import describe_agents
 
 
@@ -34,7 +31,7 @@ def show_contested_step(world: GridWorld) -> None:
     if transitions is None:
         print("The world is over before it begins: max_steps is 0.\n")
         return
-    print(f"If everybody takes action {action} ({world.action_names[action]}), there are {len(transitions)} outcomes:")
+    print(f"If everybody takes action {action} ({world.action_names[action]}), this may happen:")
     for probability, state in transitions:
         print(f"\n  with probability {probability:g}")
         print("    " + world.to_text(state).replace("\n", "\n    "))
@@ -42,32 +39,14 @@ def show_contested_step(world: GridWorld) -> None:
 
 
 def count_states(world: GridWorld) -> None:
-    """Expand level after level; bodies met before (the same but for the step) are not expanded again."""
+    """Enumerate everything that can happen. A *body* is a state but for the step: its transitions are computed once."""
     begin = time.perf_counter()
-    known = level = world.initial_key
-    sizes, n_transitions = [1], 0
-    with tqdm(total=world.max_steps, unit="step", leave=False, disable=None) as bar:
-        for _ in range(world.max_steps):
-            expansion = world.expand(level)
-            n_transitions += len(expansion.prob_K)
-            level = new_rows(expansion.key_KW, known)
-            known = np.concatenate([known, level])
-            sizes.append(len(known))
-            bar.update()
+    dag = enumerate_dag(world)
     seconds = time.perf_counter() - begin
-    print("step    bodies reached so far")
-    for step, size in enumerate(sizes):
+    print("step      states")
+    for step, size in enumerate(dag.level_sizes):
         print(f"{step:4}  {size:10,}")
-    print(f"\n{len(known):,} bodies, {n_transitions:,} transitions, in {seconds:.2f} s")
-
-
-def new_rows(key_KW: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The distinct keys that are not known yet."""
-    found = np.unique(key_KW, axis=0)
-    if key_KW.shape[1] == 1:
-        return found[~np.isin(found[:, 0], known[:, 0])]
-    seen = set(map(bytes, known))
-    return found[[bytes(key) not in seen for key in found]]
+    print(f"\n{dag.summary()}, enumerated in {seconds:.2f} s")
 
 
 def save_picture(world: GridWorld, path: Path) -> None:

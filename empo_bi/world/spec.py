@@ -149,12 +149,8 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
     )
     if spec.goals and not any(agent.is_human for agent in spec.agents):
         slips.append(f"{source.place('possible_goals')}: goals of humans, but no agent is yellow (code 'Ay')")
-    slips += (
-        _size_mismatch(source, spec)
-        + _orientation_mismatch(source, spec)
-        + _useless_goals(source, spec)
-        + _uncovered_cells(source, spec)
-    )
+    for find_slips in (_size_mismatch, _orientation_mismatch, _useless_goals, _uncovered_cells):
+        slips += find_slips(source, spec)
     if slips and strict:
         raise WorldFileError("\n".join(slips))
     for slip in slips:
