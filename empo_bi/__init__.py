@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TooManyStatesError,
         WorldFileError,
         WorldNotFoundError,
+        WorldTooLargeError,
         WorldWarning,
     )
     from empo_bi.world.goals import (
@@ -63,6 +64,7 @@ _HOMES = {
         "TooManyStatesError",
         "WorldFileError",
         "WorldNotFoundError",
+        "WorldTooLargeError",
         "WorldWarning",
     ],
 }
@@ -88,6 +90,7 @@ __all__ = [
     "WorldFileError",
     "WorldModel",
     "WorldNotFoundError",
+    "WorldTooLargeError",
     "WorldWarning",
     "__version__",
     "approx_integral_over_possible_goals",

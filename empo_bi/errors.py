@@ -37,12 +37,28 @@ class MissingAgentError(EmpoError, ValueError):
     """A human or a robot is needed and the world has none."""
 
 
+class WorldTooLargeError(EmpoError, ValueError):
+    """A world has too many action profiles, or a step too many outcomes, to list them."""
+
+
 class TooManyStatesError(EmpoError, RuntimeError):
     """An enumeration found more states than were allowed."""
 
 
 class WorldWarning(UserWarning):
     """Something in a world's text looks like a slip; under ``strict=True`` it is a :class:`WorldFileError`."""
+
+
+def short_repr(value: object, at_most: int = 100) -> str:
+    """The value as it would be written, cut where it is long.
+
+    Exists because a message has to fit the screen, and because Python refuses to print integers of thousands of digits.
+    """
+    try:
+        text = repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} too long to print"
+    return text if len(text) <= at_most else f"{text[:at_most]}... ({len(text):,} characters)"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 import empo_bi
 from empo_bi import load_world
 from empo_bi.runtime.jit import source_stamp
@@ -22,6 +24,10 @@ def test_loading_and_expanding_all_shipped_worlds_compiles_each_kernel_once() ->
         expansion = world.expand(world.initial_key)
         world.encode(world.decode(1, expansion.key_KW[:3]))
         world.expand(expansion.key_KW[::2], world.all_profiles[::2])  # not contiguous
+        frozen = world.initial_key
+        frozen.flags.writeable = False  # numba takes this for another type
+        world.expand(frozen, world.all_profiles[:3].astype(np.int32))
+        world.decode(0, frozen)
     for kernel in (expand.expand_block, expand.pack_rows, expand.unpack_keys):
         assert len(kernel.signatures) == 1
 
@@ -70,6 +76,19 @@ def _python(code: str, root: Path, cache: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+def test_without_a_folder_for_the_cache_everything_works_and_one_is_told_why_it_is_slow(tmp_path: Path) -> None:
+    code = """
+import warnings
+from numba.core import caching
+caching.CacheImpl._locator_classes = []  # as on a read-only installation without a home folder
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    from empo_bi.runtime.jit import kernel
+    print(kernel(lambda x: x + 1)(2), "NUMBA_CACHE_DIR" in str(caught[-1].message))
+"""
+    assert _python(code, PACKAGE.parent, tmp_path).split() == ["3", "True"]
 
 
 def test_a_rule_changed_in_another_module_is_not_served_from_the_cache(tmp_path: Path) -> None:

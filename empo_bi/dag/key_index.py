@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.runtime.jit import inlined, kernel
-from empo_bi.world.expand import KeyArray
+from empo_bi.world.expand import KeyArray, hash_of
 
 _FIRST_ROWS = 1 << 10
 EMPTY = 0  # in the last column of the table, where known keys have their number + 1
@@ -71,12 +71,8 @@ class KeyIndex:
 def slot_of(table: KeyArray, key_KW: KeyArray, k: int) -> np.uint64:
     """The row of the table that holds the key, or the empty one where it belongs."""
     n_words = key_KW.shape[1]
-    mixed = np.uint64(0)
-    for w in range(n_words):
-        mixed = (mixed ^ key_KW[k, w]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(32)
     mask = np.uint64(table.shape[0] - 1)
-    row = mixed & mask
+    row = hash_of(key_KW, k) & mask
     while table[row, n_words] != EMPTY:
         same = True
         for w in range(n_words):

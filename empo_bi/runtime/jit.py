@@ -19,6 +19,7 @@ kernel's module imports, directly or through others.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from numba import njit
 from numba.core.options import DefaultOptions
 
 _PACKAGE = Path(__file__).parents[1]
-_IMPORT = re.compile(rf"^from ({_PACKAGE.name}[\w.]*) import (.*)$", re.MULTILINE)
+_IMPORT = re.compile(rf"^from ({_PACKAGE.name}[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _CALLED_BY_KERNELS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -52,7 +53,16 @@ def allocating(function: Callable[..., Any]) -> Any:
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls, and keep the machine code on disk."""
-    compiled = njit(cache=True, **_OPTIONS)(function)
+    try:
+        compiled = njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # read-only installation, and no home folder to write to
+        warnings.warn(
+            "no folder to keep compiled kernels in, so every start compiles them anew (10 to 20 s); "
+            "set NUMBA_CACHE_DIR to a folder you may write to",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return njit(**_OPTIONS)(function)
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):
         cache_file._source_stamp = source_stamp(Path(function.__code__.co_filename))  # type: ignore[union-attr]
@@ -75,5 +85,5 @@ def _imported_files(path: Path) -> set[Path]:
             for module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
                 # `from package import module` or `from module import name`: whichever exists.
                 home = _PACKAGE.joinpath(*module.split(".")[1:])
-                waiting += [home.with_suffix(".py"), *(home / f"{name.strip()}.py" for name in names.split(","))]
+                waiting += [home.with_suffix(".py"), *(home / f"{name}.py" for name in re.findall(r"\w+", names))]
     return found

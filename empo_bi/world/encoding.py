@@ -7,6 +7,8 @@ Tuples are translated one by one, which is fine at the edge and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy.typing as npt
 from empo_bi.errors import InvalidStateError
 from empo_bi.world import codes
 from empo_bi.world.codes import Door, Kind
-from empo_bi.world.expand import KeyArray, pack_rows, unpack_keys
+from empo_bi.world.expand import KeyArray, as_keys, pack_rows, unpack_keys
 from empo_bi.world.layout import (
     AGENT_SLOTS,
     AWAITING,
@@ -51,10 +53,11 @@ class StateCodec:
         self._xy: list[tuple[int, int]] = [(int(x), int(y)) for x, y in layout.cell_xy]
         self._type_number = {(kind.name.lower(), colour): n for n, (kind, colour) in enumerate(layout.types)}
         self._carried = [(kind.name.lower(), colour) for kind, colour in layout.types[: layout.item_types]]
-        self._mutable = [(i, thing) for i, thing in enumerate(layout.objects) if thing.is_in_state]
+        self._mutable = [(i, it) for i, it in enumerate(layout.objects) if it.is_in_state]
         changeable = np.zeros(layout.n_slots, dtype=bool)
         changeable[[f.slot for f in layout.fields]] = True
         self._frozen_slots = np.flatnonzero(~changeable)
+        self._n_actions = len(layout.spec.actions)
 
     # --- tuples -> keys -----------------------------------------------------------------------------------------------
 
@@ -89,10 +92,8 @@ class StateCodec:
     def _row_of(self, state: State) -> tuple[int, npt.NDArray[np.int64]]:
         layout = self.layout
         step, agents, mobile, mutable = state
-        if not 0 <= step <= layout.spec.max_steps or step != int(step):
-            raise InvalidStateError(
-                f"step {step!r} is outside this world's 0 to {layout.spec.max_steps}; load it with a larger max_steps"
-            )
+        if index(step) < 0:
+            raise InvalidStateError(f"step {step!r}; steps count from 0")
         if len(agents) != layout.n_agents or len(mutable) != len(self._mutable):
             raise InvalidStateError(
                 f"state with {len(agents)} agents and {len(mutable)} mutable objects; this world has {layout.n_agents} "
@@ -102,10 +103,10 @@ class StateCodec:
         row[: layout.first_thing] = [slot for entry in agents for slot in self._agent_slots(entry)]
         row[layout.first_thing : layout.first_object] = self._thing_cells(agents, mobile)
         objects = row[layout.first_object :].reshape(-1, OBJECT_SLOTS)
-        for (i, thing), entry in zip(self._mutable, mutable, strict=True):
-            self._set_object(objects[i], thing, entry)
+        for (i, it), entry in zip(self._mutable, mutable, strict=True):
+            self._set_object(objects[i], it, entry)
         self._check_row(row, state)
-        return int(step), row
+        return index(step), row
 
     def _check_row(self, row: npt.NDArray[np.int64], state: State) -> None:
         layout = self.layout
@@ -122,20 +123,24 @@ class StateCodec:
         if slot < layout.first_thing:
             names = ("x, y", "direction", "terminated", "paused", "carried item", "forced action")
             return f"agent {slot // AGENT_SLOTS}'s {names[slot % AGENT_SLOTS]}"
-        thing = layout.objects[(slot - layout.first_object) // OBJECT_SLOTS]
-        return f"the {codes.MUTABLE_NAMES[thing.kind]} at ({thing.x}, {thing.y})"
+        if slot < layout.first_object:
+            thing = layout.things[slot - layout.first_thing]
+            return f"the place of a {thing.kind.name.lower()}"
+        it = layout.objects[(slot - layout.first_object) // OBJECT_SLOTS]
+        return f"the {codes.MUTABLE_NAMES[it.kind]} at ({it.x}, {it.y})"
 
     def _cell(self, x: int, y: int) -> int:
         spec = self.layout.spec
+        x, y = index(x), index(y)  # refuses 2.0
         if not (0 <= x < spec.width and 0 <= y < spec.height and spec.can_be_occupied(x, y)):
             raise InvalidStateError(f"something is on cell ({x}, {y}), where this world has a wall or a button, or nothing")
         return int(self.layout.cell_number[y, x])
 
     def _agent_slots(self, entry: Sequence[Any]) -> list[int]:
         x, y, direction, terminated, started, paused, kind, colour, forced = entry
-        if started is not True or direction not in (0, 1, 2, 3):
+        if not _flag(started) or index(direction) not in (0, 1, 2, 3):
             raise InvalidStateError(f"agent {entry!r}: the direction is 0 to 3, and the fifth entry always True")
-        if forced is not None and forced not in range(len(self.layout.spec.actions)):
+        if forced is not None and index(forced) not in range(self._n_actions):
             raise InvalidStateError(f"agent {entry!r}: forced action {forced!r} is not in the world's action set")
         carried = 0 if kind is None and colour is None else self._type_number.get((kind, colour), len(self._carried)) + 1
         if carried > len(self._carried):
@@ -150,14 +155,17 @@ class StateCodec:
         """The cell of each thing, those of one type in order, 0 for the ones that do not lie on the ground."""
         layout = self.layout
         by_type: list[list[int]] = [[] for _ in layout.types]
-        for kind, x, y, *colour in mobile:
+        if any(one[:3] > other[:3] for one, other in pairwise(mobile)):
+            raise InvalidStateError(f"mobile is {mobile!r}; it has to be sorted by kind, x, y")
+        for entry in mobile:
+            kind, x, y, *colour = entry
             number = self._type_number.get((kind, colour[0] if colour else None))
-            if number is None:
-                raise InvalidStateError(f"({kind!r}, {x}, {y}, ...) in mobile: the map has no such thing")
+            if number is None or len(colour) != (number < layout.item_types):
+                raise InvalidStateError(f"{entry!r} in mobile: the map has no such thing")
             by_type[number].append(self._cell(x, y))
         cells = []
         for number, (kind, colour) in enumerate(layout.types):
-            first, last = layout.type_range(number)
+            first, last = layout.type_ranges[number]
             missing = last - first - len(by_type[number])
             carried = sum((entry[6], entry[7]) == (kind.name.lower(), colour) for entry in agents)
             # Pushables never vanish; an item may be carried; a box may have been opened.
@@ -167,32 +175,30 @@ class StateCodec:
             cells += [0] * missing + sorted(by_type[number])
         return cells
 
-    def _set_object(self, slots: npt.NDArray[np.int64], thing: MapObject, entry: Sequence[Any]) -> None:
+    def _set_object(self, slots: npt.NDArray[np.int64], it: MapObject, entry: Sequence[Any]) -> None:
         name, x, y, *flags = entry
-        if (name, x, y) != (codes.MUTABLE_NAMES[thing.kind], thing.x, thing.y):
-            raise InvalidStateError(
-                f"{entry!r} in mutable; expected the {codes.MUTABLE_NAMES[thing.kind]} at ({thing.x}, {thing.y})"
-            )
-        if thing.kind in codes.DOORS:
+        if (name, x, y) != (codes.MUTABLE_NAMES[it.kind], it.x, it.y):
+            raise InvalidStateError(f"{entry!r} in mutable; expected the {codes.MUTABLE_NAMES[it.kind]} at ({it.x}, {it.y})")
+        if it.kind in codes.DOORS:
             is_open, is_locked = flags
             if (is_open, is_locked) not in _DOOR_CONDITIONS:
                 raise InvalidStateError(f"{entry!r}: a door is open, closed or locked, never open and locked")
             slots[CONDITION] = _DOOR_CONDITIONS[is_open, is_locked]
-        elif thing.kind == Kind.PAUSE_SWITCH:
+        elif it.kind == Kind.PAUSE_SWITCH:
             is_on, enabled = flags
             slots[IS_ON], slots[ENABLED] = _flag(is_on), _flag(enabled)
-        elif thing.kind == Kind.CONTROL_BUTTON:
+        elif it.kind == Kind.CONTROL_BUTTON:
             enabled, controlled, recorded, awaiting = flags
             slots[ENABLED], slots[AWAITING] = _flag(enabled), _flag(awaiting)
             slots[CONTROLLED] = self._optional(controlled, self.layout.n_agents, entry)
-            slots[RECORDED] = self._optional(recorded, len(self.layout.spec.actions), entry)
+            slots[RECORDED] = self._optional(recorded, self._n_actions, entry)
         else:
             (slots[0],) = (_flag(flag) for flag in flags)
 
     def _optional(self, value: int | None, limit: int, entry: Sequence[Any]) -> int:
         if value is None:
             return 0
-        if value not in range(limit):
+        if index(value) not in range(limit):
             raise InvalidStateError(f"{entry!r}: {value!r} is not below {limit}")
         return value + 1
 
@@ -206,9 +212,9 @@ class StateCodec:
 
     def unpack(self, key_SW: KeyArray) -> npt.NDArray[np.int64]:
         """Rows ``(S, slots)`` of keys."""
-        key_SW = np.ascontiguousarray(key_SW, dtype=np.uint64).reshape(-1, self.layout.n_words)
-        row_SR = np.empty((len(key_SW), self.layout.n_slots), dtype=np.int64)
-        unpack_keys(self._tables.world, key_SW, row_SR)
+        keys = as_keys(self._tables, key_SW)
+        row_SR = np.empty((len(keys), self.layout.n_slots), dtype=np.int64)
+        unpack_keys(self._tables.world, keys, row_SR)
         return row_SR
 
     def _state_of(self, step: int, row: list[int]) -> State:
@@ -218,9 +224,9 @@ class StateCodec:
             self._thing_entry(k, cell) for k, cell in enumerate(row[layout.first_thing : layout.first_object]) if cell
         )
         mutable = []
-        for i, thing in self._mutable:
+        for i, it in self._mutable:
             first = layout.first_object + i * OBJECT_SLOTS
-            mutable.append(_object_entry(thing, row[first : first + OBJECT_SLOTS]))
+            mutable.append(_object_entry(it, row[first : first + OBJECT_SLOTS]))
         return step, agents, tuple(mobile), tuple(mutable)
 
     def _agent_entry(self, slots: list[int]) -> tuple[Any, ...]:
@@ -235,13 +241,13 @@ class StateCodec:
         return entry if thing.colour is None else (*entry, thing.colour)
 
 
-def _object_entry(thing: MapObject, slots: list[int]) -> tuple[Any, ...]:
-    head = (codes.MUTABLE_NAMES[thing.kind], thing.x, thing.y)
-    if thing.kind in codes.DOORS:
+def _object_entry(it: MapObject, slots: list[int]) -> tuple[Any, ...]:
+    head = (codes.MUTABLE_NAMES[it.kind], it.x, it.y)
+    if it.kind in codes.DOORS:
         return (*head, *_DOOR_FLAGS[Door(slots[CONDITION])])
-    if thing.kind == Kind.PAUSE_SWITCH:
+    if it.kind == Kind.PAUSE_SWITCH:
         return (*head, bool(slots[IS_ON]), bool(slots[ENABLED]))
-    if thing.kind == Kind.CONTROL_BUTTON:
+    if it.kind == Kind.CONTROL_BUTTON:
         controlled = slots[CONTROLLED] - 1 if slots[CONTROLLED] else None
         recorded = slots[RECORDED] - 1 if slots[RECORDED] else None
         return (*head, bool(slots[ENABLED]), controlled, recorded, bool(slots[AWAITING]))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.errors import InvalidStateError, WorldTooLargeError
 from empo_bi.runtime.jit import allocating, inlined, kernel, rule
 from empo_bi.world.board import (
     FIELDS,
@@ -29,6 +30,7 @@ from empo_bi.world.board import (
     things_have_moved,
 )
 from empo_bi.world.joint import (
+    MAX_OUTCOMES,
     FloatArray,
     draw_probability,
     form_blocks,
@@ -41,14 +43,20 @@ from empo_bi.world.joint import (
     read_intents,
 )
 from empo_bi.world.play import play, play_certain
-from empo_bi.world.tables import IntArray, Tables
+from empo_bi.world.tables import FIELD_RECORD, IntArray, Tables
 
 KeyArray = npt.NDArray[np.uint64]
-TOO_MANY_OUTCOMES: int = np.iinfo(np.int64).min
+
+# What may stop a block; negative numbers that no want of room comes near.
+BAD_KEY, TOO_MANY_OUTCOMES = -(1 << 60), -(1 << 61)
+FEW_OUTCOMES = 32  # up to here equal ones are found by comparing, above by hashing
 
 
 class Expansion(NamedTuple):
-    """Successors of a block of S states under J profiles: K entries in all, keys of W words."""
+    """Successors of a block of S states under J profiles: K entries in all, keys of W words.
+
+    The arrays of entries may be views of longer ones; copy what you keep.
+    """
 
     count_SJ: npt.NDArray[np.int32]
     key_KW: KeyArray
@@ -61,11 +69,39 @@ def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
     Parameters
     ----------
     key_SW : (S, W) uint64
-    profile_JN : (J, N) int64, action ids
+    profile_JN : (J, N) int64, action ids, valid ones
+
+    Raises
+    ------
+    InvalidStateError
+        If a key is no state of this world.
+    WorldTooLargeError
+        If one step has more outcomes than can be listed.
     """
-    keys, profiles = np.ascontiguousarray(key_SW), np.ascontiguousarray(profile_JN)
-    count_SJ, key_KW, prob_K, n = expand_block(tables.world, tables.chances, keys, profiles)
+    keys, profiles = as_keys(tables, key_SW), np.require(profile_JN, np.int64, ["C", "W"])
+    count_SJ, key_KW, prob_K, n, s = expand_block(tables.world, tables.chances, keys, profiles)
+    if n == BAD_KEY:
+        raise InvalidStateError(
+            f"key {keys[s].tolist()}, number {s} of the block, is no state of this world; {_KEYS_COME_FROM}"
+        )
+    if n == TOO_MANY_OUTCOMES:
+        raise WorldTooLargeError(
+            f"one step of state number {s} of the block has over {MAX_OUTCOMES:,} outcomes; use fewer agents or less chance"
+        )
     return Expansion(count_SJ, key_KW[:n], prob_K[:n])
+
+
+def as_keys(tables: Tables, key_SW: KeyArray) -> KeyArray:
+    """Keys as the kernels want them: (S, W), uint64, contiguous, writable (numba compiles anew for read-only arrays)."""
+    keys = np.require(key_SW, np.uint64, ["C", "W"])
+    if keys.ndim != 2 or keys.shape[1] != tables.n_words:
+        raise InvalidStateError(
+            f"keys of shape {np.shape(key_SW)}; expected (states, {tables.n_words}) for this world. {_KEYS_COME_FROM}"
+        )
+    return keys
+
+
+_KEYS_COME_FROM = "keys come from encode, expand or initial_key of the same world"
 
 
 @kernel
@@ -80,49 +116,59 @@ def expand_block(  # type: ignore[no-untyped-def]
     capacity = n_states * n_profiles + n_states * n_profiles // 8 + 16
     key_KW = np.empty((capacity, n_words), np.uint64)
     prob_K = np.empty(capacity)
+    slots = np.empty(2 * FEW_OUTCOMES, np.int64)
     n = np.int64(0)
     for s in range(n_states):
-        unpack(world, key_SW, s, row)
-        lay_out(world, board, row)
-        close_held_cells(world, board)
-        read_intents(world, board, intents)
-        for slot in range(row.size):  # forced actions are consumed now
-            row[slot] = board[slot]
         end = np.int64(-1)
         while end < 0:
-            end = expand_state(world, chances, board, row, intents, step, odds, profile_JN, count_SJ, s, key_KW, prob_K, n)
-            if end == TOO_MANY_OUTCOMES:
-                raise ValueError("one step of this world has over 16 million outcomes; use fewer agents or less chance")
+            end = expand_state(
+                world, chances, key_SW, s, profile_JN, board, row, intents, step, odds, slots, count_SJ, key_KW, prob_K, n
+            )  # fmt: skip
+            if end == BAD_KEY or end == TOO_MANY_OUTCOMES:
+                return count_SJ, key_KW, prob_K, end, s
             if end < 0:
                 capacity = 2 * (capacity - end)
                 key_KW, prob_K = grown_keys(key_KW, n, capacity), grown_probs(prob_K, n, capacity)
+                n_slots = slots.size
+                while n_slots < -2 * end:
+                    n_slots *= 2
+                slots = np.empty(n_slots, np.int64)
         n = end
-        reopen_held_cells(world, board)
-    return count_SJ, key_KW, prob_K, n
+    return count_SJ, key_KW, prob_K, n, n_states
 
 
-@rule
+@inlined
 def expand_state(
     world: IntArray,
     chances: FloatArray,
+    key_SW: KeyArray,
+    s: int,
+    profile_JN: IntArray,
     board: IntArray,
     row: IntArray,
     intents: IntArray,
     step: IntArray,
     odds: FloatArray,
-    profile_JN: IntArray,
+    slots: IntArray,
     count_SJ: npt.NDArray[np.int32],
-    s: int,
     key_KW: KeyArray,
     prob_K: FloatArray,
     n: int,
 ) -> int:
-    """Append the successors of the state on the board, which is ``row``, for one profile after the other.
+    """Append the successors of state ``s``, for one profile after the other.
 
-    Returns the number of entries there are then. If the arrays are too short, it returns how many more are needed for the
-    next profile, as a negative number (or ``TOO_MANY_OUTCOMES``), and has to be called again with longer ones. The long list
-    of arguments is scratch space: functions that allocate nothing are much faster (see ``jit``).
+    Returns the number of entries there are then. If the arrays are too short, it returns how many entries the next profile
+    may need, as a negative number, and has to be called again for the same state with longer ones. The long list of
+    arguments is scratch space and results: functions that allocate nothing are much faster (see ``jit``).
     """
+    unpack(world, key_SW, s, row)
+    if not is_valid(world, row):
+        return BAD_KEY
+    lay_out(world, board, row)
+    close_held_cells(world, board)
+    read_intents(world, board, intents)
+    for slot in range(row.size):  # forced actions are consumed now
+        row[slot] = board[slot]
     for j in range(profile_JN.shape[0]):
         first = n
         n_outcomes = 1
@@ -132,15 +178,18 @@ def expand_state(
             n_outcomes = plan_draws(world, chances, board, step, odds)
             if n_outcomes == 0:
                 return TOO_MANY_OUTCOMES
-        if n + n_outcomes > prob_K.size:
+        if n + n_outcomes > prob_K.size or 2 * n_outcomes > slots.size:
+            reopen_held_cells(world, board)
             return -n_outcomes
         if has_draws:
-            n = play_draws(world, board, row, step, odds, key_KW, prob_K, n)
+            n = play_draws(world, board, row, step, odds, key_KW, prob_K, slots, n_outcomes, n)
         else:
             play_certain(world, board, step)
-            n = emit(world, board, 1.0, key_KW, prob_K, first, n)
+            write_entry(world, board, 1.0, key_KW, prob_K, n)
             restore(world, board, row)
+            n += 1
         count_SJ[s, j] = n - first
+    reopen_held_cells(world, board)
     return n
 
 
@@ -153,21 +202,79 @@ def play_draws(
     odds: FloatArray,
     key_KW: KeyArray,
     prob_K: FloatArray,
+    slots: IntArray,
+    n_outcomes: int,
     n: int,
 ) -> int:
-    """Play every combination of draws from ``row``, which the board shows before and after."""
+    """Play every combination of draws from ``row``, which the board shows before and after, and merge equal results."""
     first = n
+    n_slots = np.int64(0)  # of the hash table of this profile's entries; none where they are few
+    if n_outcomes > FEW_OUTCOMES:
+        n_slots = np.int64(2 * FEW_OUTCOMES)
+        while n_slots < 2 * n_outcomes:
+            n_slots *= 2
+        for slot in range(n_slots):
+            slots[slot] = 0
     more = True
     while more:
         probability = draw_probability(step, odds)
         magic_draw, n_magic_draws = np.int64(0), np.int64(1)
         while probability > 0.0 and magic_draw < n_magic_draws:
             n_magic_draws = play(world, board, step, magic_draw)
-            n = emit(world, board, probability / n_magic_draws, key_KW, prob_K, first, n)
+            write_entry(world, board, probability / n_magic_draws, key_KW, prob_K, n)
             restore(world, board, row)
+            same = equal_entry(key_KW, slots, n_slots, first, n)
+            if same == n:
+                n += 1
+            else:
+                prob_K[same] += prob_K[n]
             magic_draw += 1
         more = next_draw(step)
     return n
+
+
+@inlined
+def write_entry(world: IntArray, board: IntArray, probability: float, key_KW: KeyArray, prob_K: FloatArray, n: int) -> None:
+    """The board's state as entry ``n``."""
+    if things_have_moved(board):
+        sort_things(world, board)
+    pack(world, board, key_KW, n)
+    prob_K[n] = probability
+
+
+@inlined
+def equal_entry(key_KW: KeyArray, slots: IntArray, n_slots: int, first: int, n: int) -> int:
+    """The entry from ``first`` on whose key equals that of entry ``n``; ``n`` itself if it is new."""
+    if n_slots == 0:
+        for k in range(first, n):
+            if same_key(key_KW, k, n):
+                return k
+        return n
+    slot = np.int64(hash_of(key_KW, n) & np.uint64(n_slots - 1))
+    while slots[slot] != 0:
+        if same_key(key_KW, slots[slot] - 1, n):
+            return slots[slot] - 1
+        slot = (slot + 1) & (n_slots - 1)
+    slots[slot] = n + 1
+    return n
+
+
+@inlined
+def same_key(key_KW: KeyArray, one: int, other: int) -> bool:
+    same = True
+    for w in range(key_KW.shape[1]):
+        same &= key_KW[one, w] == key_KW[other, w]
+    return same
+
+
+@inlined
+def hash_of(key_KW: KeyArray, k: int) -> np.uint64:
+    """All bits of a key, mixed."""
+    mixed = np.uint64(0)
+    for w in range(key_KW.shape[1]):
+        mixed = (mixed ^ key_KW[k, w]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+    return mixed
 
 
 @allocating
@@ -185,25 +292,6 @@ def grown_probs(prob_K: FloatArray, n: int, capacity: int) -> FloatArray:
     for k in range(n):
         larger[k] = prob_K[k]
     return larger
-
-
-@inlined
-def emit(
-    world: IntArray, board: IntArray, probability: float, key_KW: KeyArray, prob_K: FloatArray, first: int, n: int
-) -> int:
-    """Append the board's state, or add to the entry of this profile (from ``first`` on) that equals it."""
-    if things_have_moved(board):
-        sort_things(world, board)
-    pack(world, board, key_KW, n)
-    for k in range(first, n):
-        same = True
-        for w in range(key_KW.shape[1]):
-            same &= key_KW[k, w] == key_KW[n, w]
-        if same:
-            prob_K[k] += probability
-            return n
-    prob_K[n] = probability
-    return n + 1
 
 
 @inlined
@@ -231,7 +319,7 @@ def pack(world: IntArray, row: IntArray, key_KW: KeyArray, k: int) -> None:
             key_KW[k, word] = bits
             word, bits = world[at + 1], np.uint64(0)
         bits |= np.uint64(row[world[at]]) << np.uint64(world[at + 2])
-        at += 4
+        at += FIELD_RECORD
     key_KW[k, word] = bits
 
 
@@ -244,7 +332,18 @@ def unpack(world: IntArray, key_KW: KeyArray, k: int, row: IntArray) -> None:
     for _ in range(world[N_FIELDS]):
         mask = (np.uint64(1) << np.uint64(world[at + 3])) - np.uint64(1)
         row[world[at]] = np.int64((key_KW[k, world[at + 1]] >> np.uint64(world[at + 2])) & mask)
-        at += 4
+        at += FIELD_RECORD
+
+
+@inlined
+def is_valid(world: IntArray, row: IntArray) -> bool:
+    """Whether every slot has a value that it can have; kernels do not look where they step."""
+    valid = True
+    at = world[FIELDS]
+    for _ in range(world[N_FIELDS]):
+        valid &= world[at + 4] <= row[world[at]] <= world[at + 5]
+        at += FIELD_RECORD
+    return valid
 
 
 @kernel

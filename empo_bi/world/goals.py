@@ -61,6 +61,8 @@ class ReachGoal(PossibleGoal):
     def __init__(self, world_model: Any, human_agent_index: int, target_rect: Sequence[int], index: int | None) -> None:
         super().__init__(world_model, index)
         x1, y1, x2, y2 = (int(value) for value in target_rect)
+        if human_agent_index < 0:
+            raise ValueError(f"human_agent_index is {human_agent_index}; agents count from 0")
         self.human_agent_index = int(human_agent_index)
         self.target_rect = (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
 
@@ -343,6 +345,8 @@ def _inside(layout: StateLayout, rectangle: tuple[int, int, int, int]) -> npt.ND
 
 def _agent_cells(layout: StateLayout, key_SW: KeyArray, agent: int) -> npt.NDArray[np.int64]:
     """The number of the cell an agent is on, in each state."""
+    if agent >= layout.n_agents:
+        raise ValueError(f"a goal of agent {agent}, but this world has agents 0 to {layout.n_agents - 1}")
     field = next(f for f in layout.fields if f.slot == agent * AGENT_SLOTS + CELL)
     cells = (key_SW[:, field.word] >> np.uint64(field.shift)) & np.uint64((1 << field.width) - 1)
     return cells.astype(np.int64)

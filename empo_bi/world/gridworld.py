@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import index
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from empo_bi.errors import InvalidActionError, MissingAgentError
+from empo_bi.errors import InvalidActionError, MissingAgentError, WorldTooLargeError
 from empo_bi.world import codes, text
 from empo_bi.world.encoding import State, StateCodec
 from empo_bi.world.expand import Expansion, KeyArray, expand
@@ -68,6 +69,9 @@ def load_world(
 class GridWorld(WorldModel):
     """A gridworld with exact joint dynamics.
 
+    As a gymnasium environment it takes one action *per agent*, while ``action_space`` is that of a single agent, as the
+    planners expect; tools that draw from ``action_space`` work for worlds with one agent, the PettingZoo wrapper for all.
+
     For people: ``initial_state``, ``transition_probabilities``, ``step``, ``render``, ``to_text``. For the engine:
     ``encode``, ``decode``, ``expand`` and ``attainment``, which work on whole blocks of packed states.
 
@@ -101,10 +105,22 @@ class GridWorld(WorldModel):
         self.layout = StateLayout(spec)
         self.tables = build_tables(self.layout)
         self.codec = StateCodec(self.layout, self.tables)
-        self.possible_goal_generator = WorldGoalGenerator(self) if spec.goals else None
-        self.possible_goal_sampler = WorldGoalSampler(self.possible_goal_generator) if spec.goals else None
+        self._make_goals()
         self.observation_space = self._observation_space()
         self._to_start()
+
+    def _make_goals(self) -> None:
+        self.possible_goal_generator = WorldGoalGenerator(self) if self.world_spec.goals else None
+        self.possible_goal_sampler = WorldGoalSampler(self.possible_goal_generator) if self.world_spec.goals else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_profiles"}  # made again when needed
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Goals leave their world behind when they are pickled or copied; the file's own are made again."""
+        self.__dict__.update(state)
+        if isinstance(self.possible_goal_generator, WorldGoalGenerator):
+            self._make_goals()
 
     def __str__(self) -> str:
         return repr(self)
@@ -163,22 +179,37 @@ class GridWorld(WorldModel):
         successors = self.codec.decode(steps[0] + 1, expansion.key_KW)
         return list(zip(expansion.prob_K.tolist(), successors, strict=True))
 
-    def _profile(self, actions: Sequence[int]) -> npt.NDArray[np.int64]:
+    def _profile(self, actions: int | Sequence[int]) -> npt.NDArray[np.int64]:
         """One profile as a row, checked."""
-        n, n_actions = len(self.agents), int(self.action_space.n)
-        if np.ndim(actions) == 0:
-            actions = [actions]  # type: ignore[list-item]
-        if len(actions) != n:
-            raise InvalidActionError(f"{len(actions)} actions for {n} agents: {actions!r}; give one action id per agent")
-        for agent, action in enumerate(actions):
-            if isinstance(action, float) or action not in range(n_actions):
-                names = ", ".join(f"{i} {name}" for i, name in enumerate(self.action_names))
-                raise InvalidActionError(f"agent {agent} has action {action!r}; this world's actions are {names}")
-        return np.array(actions, dtype=np.int64).reshape(1, n)
+        n = len(self.agents)
+        given: Any = [actions] if np.ndim(actions) == 0 else actions
+        try:
+            ids = [index(action) for action in given]
+        except TypeError:
+            raise InvalidActionError(f"actions {actions!r}; give a whole number per agent. {self._valid_actions}") from None
+        if len(ids) != n:
+            raise InvalidActionError(f"{len(ids)} actions for {n} agents: {actions!r}; give one action id per agent")
+        return self._checked_profiles(np.array(ids, dtype=np.int64).reshape(1, n))
+
+    def _checked_profiles(self, profile_JN: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        n, profiles = len(self.agents), np.asarray(profile_JN)
+        if profiles.ndim != 2 or profiles.shape[1] != n or not np.issubdtype(profiles.dtype, np.integer):
+            raise InvalidActionError(
+                f"profiles of shape {profiles.shape}, type {profiles.dtype}; expected whole numbers of shape (profiles, {n})"
+            )
+        bad = np.argwhere((profiles < 0) | (profiles >= self.action_space.n))
+        if len(bad):
+            row, agent = bad[0]
+            raise InvalidActionError(f"agent {agent} has action {profiles[row, agent]}. {self._valid_actions}")
+        return profiles
+
+    @property
+    def _valid_actions(self) -> str:
+        return "This world's actions are " + ", ".join(f"{i} {name}" for i, name in enumerate(self.action_names))
 
     # --- blocks of packed states --------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def initial_key(self) -> KeyArray:
         """Key of the initial state, (1, W)."""
         return self.codec.pack(self.layout.initial_row[np.newaxis].copy())
@@ -191,24 +222,30 @@ class GridWorld(WorldModel):
         """State tuples of keys; ``steps`` is one number for all, or one a state."""
         return self.codec.decode(steps, key_SW)
 
-    @cached_property
+    @property
     def all_profiles(self) -> npt.NDArray[np.int64]:
-        """Every action profile (J, N) in profile-index order: agent 0 is the least significant digit."""
+        """Every action profile (J, N) in profile-index order: agent 0 is the least significant digit. Read-only."""
+        view = self._profiles[:]
+        view.flags.writeable = False
+        return view
+
+    @cached_property
+    def _profiles(self) -> npt.NDArray[np.int64]:
         n, n_actions = len(self.agents), int(self.action_space.n)
         if n_actions**n > MAX_PROFILES:
-            raise InvalidActionError(
+            raise WorldTooLargeError(
                 f"{n} agents with {n_actions} actions have {n_actions**n:,} action profiles, more than {MAX_PROFILES:,}; "
                 "use fewer agents or a smaller action set"
             )
-        index = np.arange(n_actions**n, dtype=np.int64)
-        return np.stack([index // n_actions**i % n_actions for i in range(n)], axis=1) if n else np.empty((1, 0), np.int64)
+        number = np.arange(n_actions**n, dtype=np.int64)
+        return np.stack([number // n_actions**i % n_actions for i in range(n)], axis=1) if n else np.empty((1, 0), np.int64)
 
     def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
         """Successors of a block of packed states under all profiles, or under those given.
 
         Steps play no part: the rules do not depend on them. The caller leaves out terminal states.
         """
-        return expand(self.tables, key_SW, self.all_profiles if profile_JN is None else profile_JN)
+        return expand(self.tables, key_SW, self._profiles if profile_JN is None else self._checked_profiles(profile_JN))
 
     def attainment(self, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]) -> npt.NDArray[np.bool_]:
         """Whether each goal is achieved in each state of a block, (S, G)."""
@@ -242,12 +279,11 @@ class GridWorld(WorldModel):
 
         A world with one agent also takes a bare action id. There is no reward: what is worth reaching depends on goals.
         """
-        profile_1N = self._profile(actions)  # type: ignore[arg-type]
+        profile_1N = self._profile(actions)
         if self.is_terminal():
             raise RuntimeError(f"the world ended after {self.max_steps} steps; call reset() to start again")
         expansion = self.expand(self._key, profile_1N)
-        weights = expansion.prob_K / expansion.prob_K.sum()
-        drawn = int(self.np_random.choice(len(weights), p=weights))
+        drawn = self.draw(expansion.prob_K)
         self._key = expansion.key_KW[drawn : drawn + 1].copy()
         self._step_count += 1
         return self._observation(), 0.0, self.is_terminal(), False, self._info()

@@ -70,7 +70,7 @@ ENTER, FAIL, SOLIDIFY_WALL = range(3)
 MAX_OPTIONS = 3
 
 PRIVATE = 0  # the resource of an action that conflicts with no other
-MAX_OUTCOMES = 1 << 24
+MAX_OUTCOMES = 1 << 20
 
 
 # An intent: what an agent would try with an action id, judged from the state before anything moves. `intents` has shape
@@ -82,15 +82,18 @@ IS_TURN = 3
 HITS_ROBOTS = 4  # toggles an enabled kill button or pause switch
 INTENT_SIZE = 5
 
-# A step: what one profile makes of the agents. `step` has shape (N, 7), int64, with the columns:
+# A step: what one profile makes of the agents. `step` has shape (N, 10), int64, with the columns:
 ACTION = 0
 ROLE = 1
 LEADER = 2  # lowest member of the agent's conflict block; only for normal agents
 N_OPTIONS = 3  # 1 where there is nothing to draw; a block's draw is its leader's
 OPTION = 4  # the draw under way
-HAS_ACTED = CONTESTED_CELL = DECISION = 5  # scratch of the phases, one after the other
-CHOSEN = 6  # the action id in the profile; ACTION may be a forced one instead
-STEP_SIZE = 7
+CHOSEN = 5  # the action id in the profile; ACTION may be a forced one instead
+HAS_ACTED = 6  # this and the next ones are notes of the phases of play
+CONTESTED_CELL = 7
+IS_BLOCKED = 8
+DECISION = 9
+STEP_SIZE = 10
 # and `odds`, (N, 3) float64, has the probabilities of the options of stumblers, magicians and bush goers.
 
 

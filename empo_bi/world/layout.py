@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, Door, Kind
-from empo_bi.world.spec import WorldSpec
+from empo_bi.world.spec import AgentSpec, WorldSpec
 
 # Slot numbers are NumPy integers because numba compiles a function anew for every plain literal it is called with.
 # Slots of an agent. CARRIED is a type number + 1, FORCED an action id + 1, 0 means none.
@@ -66,12 +66,14 @@ class MapObject:
 
 @dataclass(frozen=True)
 class Field:
-    """Where a row's slot lies in the key."""
+    """Where a row's slot lies in the key, and the values it can have."""
 
     slot: int
     word: int
     shift: int
     width: int
+    smallest: int
+    largest: int
 
 
 class StateLayout:
@@ -97,7 +99,7 @@ class StateLayout:
         self._list_things()
         self._list_objects()
         self.initial_row = self._build_initial_row()
-        self.fields, self.n_words = _pack_fields(self._slot_widths())
+        self.fields, self.n_words = _pack_fields(self._slot_ranges())
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -112,11 +114,6 @@ class StateLayout:
     @property
     def n_slots(self) -> int:
         return self.first_object + len(self.objects) * OBJECT_SLOTS
-
-    def type_range(self, type_number: int) -> tuple[int, int]:
-        """The consecutive things of one type, as ``(first, past the last)``."""
-        members = [i for i, thing in enumerate(self.things) if thing.type == type_number]
-        return members[0], members[-1] + 1
 
     # --- construction -------------------------------------------------------------------------------------------------
 
@@ -146,6 +143,9 @@ class StateLayout:
             (Thing(kind, colour, self.types.index((kind, colour)), cell) for kind, colour, cell in found),
             key=lambda thing: (thing.type, thing.cell),
         )
+        # The consecutive things of each type, as (first, past the last).
+        numbers = [thing.type for thing in self.things]
+        self.type_ranges = [(numbers.index(t), numbers.index(t) + numbers.count(t)) for t in range(len(self.types))]
 
     def _list_objects(self) -> None:
         self.objects = [
@@ -162,63 +162,75 @@ class StateLayout:
         for agent, slots in zip(self.spec.agents, agents, strict=True):
             slots[CELL], slots[DIRECTION] = self.cell_number[agent.y, agent.x], agent.direction
         row[self.first_thing : self.first_object] = [thing.cell for thing in self.things]
-        for thing, slots in zip(self.objects, objects, strict=True):
-            if thing.kind in codes.DOORS:
-                slots[CONDITION] = thing.trait
-            elif thing.kind == Kind.MAGIC_WALL:
+        for it, slots in zip(self.objects, objects, strict=True):
+            if it.kind in codes.DOORS:
+                slots[CONDITION] = it.trait
+            elif it.kind == Kind.MAGIC_WALL:
                 slots[ACTIVE] = 1
-            elif thing.kind in (Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON):
+            elif it.kind in (Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON):
                 slots[ENABLED] = 1
         return row
 
-    def _slot_widths(self) -> list[int]:
-        """Bits of each slot; 0 where the slot can never change in this world, which then costs nothing."""
-        actions, kinds = self.spec.actions, {thing.kind for thing in self.objects}
-        toggles = Action.TOGGLE in actions
+    def _slot_ranges(self) -> list[tuple[int, int]]:
+        """The smallest and largest value of each slot; (0, 0) where it can never change in this world: no bits for it."""
+        ranges = [r for agent in self.spec.agents for r in self._agent_ranges(agent)]
+        ranges += [self._thing_range(thing) for thing in self.things]
+        return ranges + [(0, largest) for it in self.objects for largest in self._largest_flags(it)]
+
+    def _agent_ranges(self, agent: AgentSpec) -> list[tuple[int, int]]:
+        """Only grey agents can be paused, forced, or terminated from afar."""
+        actions, kinds = self.spec.actions, {it.kind for it in self.objects}
+        remote = agent.is_robot and Action.TOGGLE in actions
         lava = any(cell.kind == Kind.LAVA for row in self.spec.cells for cell in row)
-        cell = _bits(self.n_occupiable)
-        agent = [0] * AGENT_SLOTS
-        agent[CELL], agent[DIRECTION] = cell, 2
-        agent[TERMINATED] = int(lava or (toggles and Kind.KILL_BUTTON in kinds))
-        agent[PAUSED] = int(toggles and Kind.PAUSE_SWITCH in kinds)
-        agent[CARRIED] = _bits(self.item_types) if Action.PICKUP in actions else 0
-        agent[FORCED] = _bits(len(actions)) if toggles and Kind.CONTROL_BUTTON in kinds else 0
-        objects = [self._object_widths(thing, toggles) for thing in self.objects]
-        return agent * self.n_agents + [cell] * len(self.things) + [width for widths in objects for width in widths]
+        ranges = [(0, 0)] * AGENT_SLOTS
+        ranges[CELL], ranges[DIRECTION] = (1, self.n_occupiable), (0, 3)
+        ranges[TERMINATED] = (0, int(lava or (remote and Kind.KILL_BUTTON in kinds)))
+        ranges[PAUSED] = (0, int(remote and Kind.PAUSE_SWITCH in kinds))
+        ranges[CARRIED] = (0, self.item_types if Action.PICKUP in actions else 0)
+        ranges[FORCED] = (0, len(actions) if remote and Kind.CONTROL_BUTTON in kinds else 0)
+        return ranges
 
-    def _object_widths(self, thing: MapObject, toggles: bool) -> list[int]:
-        widths = [0] * OBJECT_SLOTS
-        if thing.kind in codes.DOORS:
-            widths[CONDITION] = _bits(Door.LOCKED) if toggles else 0
-        elif thing.kind == Kind.MAGIC_WALL:
-            widths[ACTIVE] = int(any(agent.can_enter_magic_walls for agent in self.spec.agents))
-        elif thing.kind == Kind.BUSH:
-            widths[TRAMPLED] = int(any(agent.is_robot_like for agent in self.spec.agents))
-        elif thing.kind in codes.MUTABLE_NAMES and toggles:
-            widths[ENABLED] = int(
-                any(switch.kind == Kind.DISABLING_SWITCH and switch.trait == thing.kind for switch in self.objects)
+    def _thing_range(self, thing: Thing) -> tuple[int, int]:
+        """Cells of a thing: pushables are always somewhere, items may be carried or gone (0)."""
+        actions = self.spec.actions
+        if thing.kind == Kind.BLOCK:
+            return 1, self.n_occupiable
+        if thing.kind == Kind.ROCK:
+            return (1, self.n_occupiable) if any(agent.can_push_rocks for agent in self.spec.agents) else (0, 0)
+        movable = Action.PICKUP in actions or (thing.kind == Kind.BOX and Action.TOGGLE in actions)
+        return 0, self.n_occupiable if movable else 0
+
+    def _largest_flags(self, it: MapObject) -> list[int]:
+        """The largest value of each of an object's slots."""
+        toggles = Action.TOGGLE in self.spec.actions
+        largest = [0] * OBJECT_SLOTS
+        if it.kind in codes.DOORS:
+            largest[CONDITION] = Door.LOCKED if toggles else 0
+        elif it.kind == Kind.MAGIC_WALL:
+            largest[ACTIVE] = any(agent.can_enter_magic_walls for agent in self.spec.agents)
+        elif it.kind == Kind.BUSH:
+            largest[TRAMPLED] = any(agent.is_robot_like for agent in self.spec.agents)
+        elif it.is_in_state and toggles:
+            largest[ENABLED] = any(
+                switch.kind == Kind.DISABLING_SWITCH and switch.trait == it.kind for switch in self.objects
             )
-            if thing.kind == Kind.PAUSE_SWITCH:
-                widths[IS_ON] = 1
-            elif thing.kind == Kind.CONTROL_BUTTON:
-                widths[CONTROLLED], widths[RECORDED] = _bits(self.n_agents), _bits(len(self.spec.actions))
-                widths[AWAITING] = 1
-        return widths
+            if it.kind == Kind.PAUSE_SWITCH:
+                largest[IS_ON] = 1
+            elif it.kind == Kind.CONTROL_BUTTON:
+                largest[CONTROLLED], largest[RECORDED] = self.n_agents, len(self.spec.actions)
+                largest[AWAITING] = 1
+        return [int(value) for value in largest]
 
 
-def _bits(largest: int) -> int:
-    """Bits for the values 0 to ``largest``."""
-    return int(largest).bit_length()
-
-
-def _pack_fields(widths: list[int]) -> tuple[list[Field], int]:
+def _pack_fields(ranges: list[tuple[int, int]]) -> tuple[list[Field], int]:
     """Place the slots one after the other, opening a new word where a slot does not fit any more."""
     fields, word, shift = [], 0, 0
-    for slot, width in enumerate(widths):
+    for slot, (smallest, largest) in enumerate(ranges):
+        width = largest.bit_length()
         if width == 0:
             continue
         if shift + width > WORD_BITS:
             word, shift = word + 1, 0
-        fields.append(Field(slot, word, shift, width))
+        fields.append(Field(slot, word, shift, width, smallest, largest))
         shift += width
     return fields, word + 1

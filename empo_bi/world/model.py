@@ -5,17 +5,18 @@ The planners use attributes and methods only, so deriving from :class:`WorldMode
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 
 Transitions = list[tuple[float, Any]]
 
 
-class WorldModel(gymnasium.Env[Any, Any]):
+class WorldModel(gymnasium.Env[Any, Any], ABC):
     """A finite game in which time only moves forward.
 
     A subclass sets ``agents`` and ``action_space`` (with ``n``, the number of actions of every agent) and defines
@@ -66,10 +67,16 @@ class WorldModel(gymnasium.Env[Any, Any]):
     def terminal_duration(self, state: Any) -> float:
         return 1.0
 
-    def sample_successor(self, state: Any, actions: Sequence[int]) -> Any:
-        """Draw a successor with the environment's own random numbers (``reset(seed=...)``)."""
-        transitions = self.transition_probabilities(state, actions)
+    def step(self, actions: Sequence[int]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Draw what follows: ``(state, 0.0, terminated, False, {})``."""
+        transitions = self.transition_probabilities(self.get_state(), actions)
         if not transitions:
             raise RuntimeError("the world has ended: nothing follows a terminal state; call reset() to start again")
-        weights = np.array([probability for probability, _ in transitions], dtype=float)
-        return transitions[int(self.np_random.choice(len(weights), p=weights / weights.sum()))][1]
+        state = transitions[self.draw([probability for probability, _ in transitions])][1]
+        self.set_state(state)
+        return state, 0.0, self.is_terminal(state), False, {}
+
+    def draw(self, probabilities: npt.ArrayLike) -> int:
+        """Draw an index with the environment's own random numbers, which ``reset(seed=...)`` makes repeatable."""
+        weights = np.asarray(probabilities, dtype=np.float64)
+        return int(self.np_random.choice(len(weights), p=weights / weights.sum()))

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
+from empo_bi.errors import InvalidActionError
 from empo_bi.world.gridworld import GridWorld
 
 Observation = npt.NDArray[np.int64]
@@ -55,7 +57,12 @@ class ParallelGridWorld(ParallelEnv):
         return self._for_all(observation), self._for_all(info)
 
     def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
-        profile = [int(actions[agent]) for agent in self.possible_agents]
+        if not self.agents:
+            raise RuntimeError("the world has ended and all agents have left; call reset() to start again")
+        missing = [agent for agent in self.agents if agent not in actions]
+        if missing:
+            raise InvalidActionError(f"no action for {', '.join(missing)}; give one for every agent")
+        profile = [actions[agent] for agent in self.possible_agents]
         observation, reward, terminated, truncated, info = self.world.step(profile)
         results = tuple(self._for_all(value) for value in (observation, reward, terminated, truncated, info))
         if terminated or truncated:
@@ -63,7 +70,8 @@ class ParallelGridWorld(ParallelEnv):
         return results
 
     def _for_all(self, value: Any) -> dict[str, Any]:
-        return dict.fromkeys(self.agents, value)
+        """The value for every agent, each with a copy of its own."""
+        return {agent: copy(value) for agent in self.agents}
 
     def render(self) -> Any:
         return self.world.render()

@@ -33,6 +33,7 @@ from empo_bi.world.joint import (
     ENTER,
     FAIL,
     HAS_ACTED,
+    IS_BLOCKED,
     LEADER,
     MAGICIAN,
     NORMAL,
@@ -98,22 +99,19 @@ def play_stumblers(world: IntArray, board: IntArray, step: IntArray) -> None:
     """All turn, then those move whose contested cell is free and wanted by no other stumbler (7.8)."""
     n = step.shape[0]
     for i in range(n):
-        step[i, CONTESTED_CELL] = -1
+        step[i, CONTESTED_CELL] = -1  # none: no stumbler, or out of the game by now
         if step[i, ROLE] == STUMBLER and can_act(board, i):
             turn = 3 if step[i, OPTION] == STUMBLE_LEFT else 1 if step[i, OPTION] == STUMBLE_RIGHT else 0
             set_agent(board, i, DIRECTION, (agent_at(board, i, DIRECTION) + turn) & 3)
             step[i, CONTESTED_CELL] = contested_cell(world, board, i)
-    # Judged for all before the first one moves; -2 - cell marks a claim that is blocked and still blocks others.
-    for i in range(n):
+    for i in range(n):  # judged for all before the first one moves
         cell = step[i, CONTESTED_CELL]
-        if cell >= 0:
-            blocked = is_closed(world, board, cell) or occupant(world, board, cell) > 0
-            for j in range(n):
-                blocked |= j != i and (step[j, CONTESTED_CELL] == cell or step[j, CONTESTED_CELL] == -2 - cell)
-            if blocked:
-                step[i, CONTESTED_CELL] = -2 - cell
+        blocked = cell < 0 or is_closed(world, board, cell) or occupant(world, board, cell) > 0
+        for j in range(n):
+            blocked |= j != i and step[j, CONTESTED_CELL] == cell
+        step[i, IS_BLOCKED] = blocked
     for i in range(n):
-        if step[i, CONTESTED_CELL] >= 0:
+        if not step[i, IS_BLOCKED]:
             advance(world, board, i, front_cell(world, board, i))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from empo_bi import worlds
-from empo_bi.errors import WorldFileError, WorldNotFoundError, did_you_mean
+from empo_bi.errors import WorldFileError, WorldNotFoundError, did_you_mean, short_repr
 
 MAX_BYTES = 1_000_000  # a map of 500 x 500 cells fits; more is surely another kind of file
 MAX_NODES = 200_000  # bounds what YAML aliases may unfold to
@@ -34,10 +34,13 @@ class WorldSource:
     origin: str
     name: str
     lines: dict[KeyPath, int] = field(default_factory=dict)
+    overridden: frozenset[str] = frozenset()
 
     def place(self, *path: str | int) -> str:
         """``file:line: key`` as far as known, the beginning of every complaint."""
         key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+        if path and path[0] in self.overridden:
+            return f"{key}=... passed to load_world"
         line = self.lines.get(path) or self.lines.get(path[:-1])
         where = f"{self.origin}:{line}" if line else self.origin
         return f"{where}: {key}" if key else where
@@ -50,7 +53,7 @@ def read_source(source: str | os.PathLike[str] | Mapping[str, Any]) -> WorldSour
     """Read a path, the name of a shipped world, a YAML or JSON text, or a mapping."""
     if isinstance(source, Mapping):
         return WorldSource(dict(source), origin="<mapping>", name=_name_of(source, "unnamed"))
-    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("{")):
+    if isinstance(source, str) and _is_text(source):
         return _parse(source, origin="<text>", name="unnamed", as_json=source.lstrip().startswith("{"))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(
@@ -61,22 +64,28 @@ def read_source(source: str | os.PathLike[str] | Mapping[str, Any]) -> WorldSour
     return _parse(_read(path), origin=str(path), name=path.stem, as_json=path.suffix.lower() not in _YAML_ENDINGS)
 
 
+def _is_text(source: str) -> bool:
+    """Whether a string is a world's text rather than a name or path: it has lines, braces, or a key and no such file."""
+    return "\n" in source or source.lstrip().startswith("{") or (": " in source and not os.path.isfile(source))
+
+
 def _find(source: str | os.PathLike[str]) -> Path:
     """The file that a name or path stands for; a bare name is a shipped world first, a file in this folder second."""
     name = os.fspath(source)
     shipped = worlds.find(name) if isinstance(source, str) else None
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(name))  # unlike Path.expanduser, it leaves an unknown user's folder as it is
     if shipped is not None and not path.suffix:
         return shipped
-    if path.is_file():
+    # os.path answers False where pathlib raises: for names too long, or with a null character.
+    if os.path.isfile(path):
         return path
     if shipped is not None:
         return shipped
-    if path.is_dir():
+    if os.path.isdir(path):
         raise WorldNotFoundError(f"{path} is a folder; give one of the world files in it")
     hint = did_you_mean(name, [*worlds.available(), *(full.split("/")[-1] for full in worlds.available())])
     raise WorldNotFoundError(
-        f"{name!r} is neither a file (looked in {Path.cwd()}) nor a shipped world.{hint} "
+        f"{short_repr(name)} is neither a file (looked in {Path.cwd()}) nor a shipped world.{hint} "
         "empo_bi.worlds.available() lists the shipped ones."
     )
 
@@ -88,7 +97,7 @@ def _read(path: Path) -> str:
             raise WorldFileError(
                 f"{path}: {size:,} bytes; a world file has at most {MAX_BYTES:,}. Is it a world file at all?"
             )
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # with or without a byte-order mark
     except UnicodeDecodeError as error:
         raise WorldFileError(
             f"{path}: not UTF-8 text (byte {error.start}); a world file is YAML or JSON in UTF-8"
@@ -116,7 +125,7 @@ def _parse(text: str, *, origin: str, name: str, as_json: bool) -> WorldSource:
 def _try_json(text: str, origin: str, *, must: bool) -> Any:
     """JSON content, or None where the text may still be YAML in flow style (``must`` is false)."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, origin))
     except json.JSONDecodeError as error:
         if not must:
             return None
@@ -124,21 +133,34 @@ def _try_json(text: str, origin: str, *, must: bool) -> Any:
             f"{origin}:{error.lineno}: not JSON ({error.msg}, column {error.colno}); "
             "a file that does not end in .yaml or .yml is read as JSON: mend it, or rename it"
         ) from error
-    except RecursionError as error:
-        raise WorldFileError(f"{origin}: nested too deeply for a world file") from error
+    except WorldFileError:
+        raise
+    except (RecursionError, ValueError) as error:
+        raise WorldFileError(f"{origin}: not a world file ({type(error).__name__}: {error})") from error
+
+
+def _without_repeats(pairs: list[tuple[str, Any]], origin: str) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise WorldFileError(f"{origin}: key {twice!r} stands twice in one mapping; keep one of them")
+    return mapping
 
 
 def _load_yaml(text: str, origin: str, lines: dict[KeyPath, int]) -> Any:
-    loader = yaml.SafeLoader(text)
+    loader = None
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None
         _note_lines(node, lines, origin)
         return loader.construct_document(node)
     except yaml.constructor.ConstructorError as error:
-        problem = error.problem or "a tag that is not allowed"
-        raise WorldFileError(f"{origin}{_line_of(error)}: {problem}; world files are plain data: remove the tag") from error
+        problem = error.problem or "not plain data"
+        remedy = "; world files are plain data: remove the tag" if "tag" in problem else ""
+        raise WorldFileError(f"{origin}{_line_of(error)}: {problem}{remedy}") from error
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or str(error)
         raise WorldFileError(
@@ -150,7 +172,8 @@ def _load_yaml(text: str, origin: str, lines: dict[KeyPath, int]) -> Any:
             raise
         raise WorldFileError(f"{origin}: not a world file ({type(error).__name__}: {error})") from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def _line_of(error: yaml.YAMLError) -> str:
@@ -167,7 +190,8 @@ def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str) -> None
         seen += 1
         if seen > MAX_NODES or len(here) > MAX_DEPTH:
             raise WorldFileError(
-                f"{origin}: unfolds to more than {MAX_NODES:,} values or {MAX_DEPTH} levels; remove the aliases (&, *)"
+                f"{origin}: unfolds to more than {MAX_NODES:,} values or {MAX_DEPTH} levels; is it a world file? "
+                "Aliases (&, *) may be the cause"
             )
         if isinstance(node, yaml.SequenceNode):
             children = [((*here, i), child, child) for i, child in enumerate(node.value)]
@@ -176,13 +200,16 @@ def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str) -> None
         else:
             children = []
             if here == ("map",) and isinstance(node, yaml.ScalarNode) and node.style == "|":
-                first = node.start_mark.line + 2  # the row below the bar, counted from 1
+                blank = node.value[: len(node.value) - len(node.value.lstrip())].count("\n")
+                first = node.start_mark.line + 2 + blank  # the first row below the bar, counted from 1
                 lines.update({("map", y): first + y for y in range(node.value.count("\n") + 1)})
+        paths: set[KeyPath] = set()
         for path, marked, child in children:
-            if isinstance(node, yaml.MappingNode) and path in lines and len(here) == 0:
+            if path in paths:
                 raise WorldFileError(
-                    f"{origin}:{marked.start_mark.line + 1}: key {path[-1]!r} stands twice; keep one of them"
+                    f"{origin}:{marked.start_mark.line + 1}: key {path[-1]!r} stands twice in one mapping; keep one of them"
                 )
+            paths.add(path)
             lines.setdefault(path, marked.start_mark.line + 1)
             stack.append((child, path))
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from empo_bi.errors import WorldFileError, WorldWarning, did_you_mean
+import numpy as np
+
+from empo_bi.errors import WorldFileError, WorldWarning, did_you_mean, short_repr
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, CellCode, Kind
 from empo_bi.world.source import WorldSource
@@ -112,12 +115,10 @@ def cells_without_goal(
     cells: tuple[tuple[CellCode, ...], ...], rectangles: Sequence[tuple[int, int, int, int]]
 ) -> list[tuple[int, int]]:
     """Cells (x, y) of a map that need a goal (section 8.4) and lie in none of the rectangles."""
-    return [
-        (x, y)
-        for y, row in enumerate(cells)
-        for x, cell in enumerate(row)
-        if cell.kind not in _NEED_NO_GOAL and not any(x1 <= x <= x2 and y1 <= y <= y2 for x1, y1, x2, y2 in rectangles)
-    ]
+    bare = np.array([[cell.kind not in _NEED_NO_GOAL for cell in row] for row in cells])
+    for x1, y1, x2, y2 in rectangles:
+        bare[max(y1, 0) : max(y2 + 1, 0), max(x1, 0) : max(x2 + 1, 0)] = False
+    return [(int(x), int(y)) for y, x in np.argwhere(bare)]
 
 
 def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *, strict: bool = False) -> WorldSpec:
@@ -171,7 +172,7 @@ def _override(source: WorldSource, overrides: Mapping[str, Any]) -> WorldSource:
                 f"load_world() has no option {key!r}.{did_you_mean(key, OVERRIDES)} Options: strict, {', '.join(OVERRIDES)}"
             )
     lines = {path: line for path, line in source.lines.items() if path[0] not in given}
-    return WorldSource({**source.mapping, **given}, source.origin, source.name, lines)
+    return WorldSource({**source.mapping, **given}, source.origin, source.name, lines, frozenset(given))
 
 
 def _whole(value: Any) -> int | None:
@@ -180,8 +181,15 @@ def _whole(value: Any) -> int | None:
 
 
 def _real(value: Any) -> float | None:
-    """The value as a float if it is a number (True is not)."""
-    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None
+    """The value as a float if it is a number that fits (True is not)."""
+    try:
+        return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None
+    except OverflowError:
+        return None
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 # --- the map ----------------------------------------------------------------------------------------------------------
@@ -199,7 +207,9 @@ def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
     for y, row in enumerate(rows):
         if len(row) % 2:
             raise source.error(
-                "map", y, message=f"row {y} has {len(row)} characters ({row!r}); every cell takes two: is one missing?"
+                "map",
+                y,
+                message=f"row {y} has {len(row)} characters ({short_repr(row)}); every cell takes two: is one missing?",
             )
         if len(row) // 2 != width:
             raise source.error(
@@ -215,19 +225,21 @@ def _map_rows(source: WorldSource, value: Any) -> list[str]:
     """The rows without white space, from any of the three forms: text, list of texts, list of lists of codes."""
     if isinstance(value, str):
         rows: list[Any] = value.strip().split("\n")
-    elif isinstance(value, Sequence) and value:
+    elif _is_list(value) and value:
         rows = list(value)
     else:
         raise source.error(
-            "map", message=f"found {value!r}, expected the rows of the grid as a text, a list of texts, or a list of "
-            "lists of two-letter codes",
+            "map", message=f"found {short_repr(value)}, expected the rows of the grid as a text, a list of texts, or a list "
+            "of lists of two-letter codes",
         )  # fmt: skip
     plain = []
     for y, row in enumerate(rows):
-        if isinstance(row, Sequence) and not isinstance(row, str) and all(isinstance(code, str) for code in row):
+        if _is_list(row) and all(isinstance(code, str) for code in row):
             row = "".join(row)
         if not isinstance(row, str):
-            raise source.error("map", y, message=f"row {y} is {row!r}; a row is a text or a list of two-letter codes")
+            raise source.error(
+                "map", y, message=f"row {y} is {short_repr(row)}; a row is a text or a list of two-letter codes"
+            )
         plain.append("".join(row.split()))
     return plain
 
@@ -241,7 +253,7 @@ def _cell_code(source: WorldSource, code: str, x: int, y: int) -> CellCode:
         raise source.error(
             "map", y,
             message=f"unknown code {code!r} at x={x}, y={y}.{hint} Codes are two characters, such as '..' (empty), 'We' "
-            "(wall), 'Ay' (human), 'Ae' (robot), 'Ro' (rock); the README lists all",
+            "(wall), 'Ay' (human), 'Ae' (robot), 'Ro' (rock); docs/world_files.md lists all",
         ) from None  # fmt: skip
 
 
@@ -252,7 +264,7 @@ def _read_steps(source: WorldSource) -> int:
     value = source.mapping.get("max_steps", 100)
     steps = _whole(value)
     if steps is None or not 0 <= steps <= MAX_STEPS:
-        raise source.error("max_steps", message=f"found {value!r}, expected a whole number of steps, 0 or more")
+        raise source.error("max_steps", message=f"found {short_repr(value)}, expected a whole number of steps, 0 or more")
     return steps
 
 
@@ -260,7 +272,7 @@ def _read_probability(source: WorldSource, key: str, default: float) -> float:
     value = source.mapping.get(key, default)
     probability = _real(value)
     if probability is None or not 0 <= probability <= 1:
-        raise source.error(key, message=f"found {value!r}, expected a probability from 0 to 1")
+        raise source.error(key, message=f"found {short_repr(value)}, expected a probability from 0 to 1")
     return probability
 
 
@@ -276,7 +288,7 @@ def _read_action_set(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...
                 return name
     raise source.error(
         "action_class",
-        message=f"found {value!r}, expected one of {', '.join(names)} (or small, object, minimal, mine)."
+        message=f"found {short_repr(value)}, expected one of {', '.join(names)} (or small, object, minimal, mine)."
         + did_you_mean(str(value), names),
     )
 
@@ -284,12 +296,12 @@ def _read_action_set(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...
 def _read_colours(source: WorldSource, key: str, default: str) -> set[str]:
     """Colour letters as a text or list; None and the empty text mean nobody."""
     value = source.mapping.get(key, default)
-    letters = list(value) if isinstance(value, str | Sequence) else [] if value is None else [value]
+    letters = list(value) if isinstance(value, str) or _is_list(value) else [] if value is None else [value]
     for letter in letters:
-        if letter not in codes.COLOURS:
+        if not isinstance(letter, str) or letter not in codes.COLOURS:
             raise source.error(
-                key, message=f"found {letter!r} in {value!r}, expected colour letters out of {''.join(codes.COLOURS)}, "
-                'as in "ye" for yellow and grey, or "" for nobody',
+                key, message=f"found {short_repr(letter)} in {short_repr(value)}, expected colour letters out of "
+                f"{''.join(codes.COLOURS)}, as in \"ye\" for yellow and grey, or \"\" for nobody",
             )  # fmt: skip
     return {codes.COLOURS[letter] for letter in letters}
 
@@ -297,7 +309,7 @@ def _read_colours(source: WorldSource, key: str, default: str) -> set[str]:
 def _read_metadata(source: WorldSource) -> Mapping[str, Any]:
     value = source.mapping.get("metadata")
     if value is not None and not isinstance(value, Mapping):
-        raise source.error("metadata", message=f"found {value!r}, expected a mapping such as 'name: My world'")
+        raise source.error("metadata", message=f"found {short_repr(value)}, expected a mapping such as 'name: My world'")
     return dict(value or {})
 
 
@@ -318,7 +330,7 @@ def _read_agents(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...]) -
 
 def _read_orientations(source: WorldSource, n_agents: int) -> list[int]:
     value = source.mapping.get("orientations", 0)
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if _is_list(value):
         given = [_direction(source, entry, ("orientations", i)) for i, entry in enumerate(value)]
         return (given + [0] * n_agents)[:n_agents]
     return [_direction(source, value, ("orientations",))] * n_agents
@@ -331,7 +343,8 @@ def _direction(source: WorldSource, value: Any, path: tuple[str | int, ...]) -> 
     if number is not None and 0 <= number <= 3:
         return number
     raise source.error(
-        *path, message=f"found {value!r}, expected a direction: e, s, w, n or 0, 1, 2, 3, one for all agents or a list"
+        *path,
+        message=f"found {short_repr(value)}, expected a direction: e, s, w, n or 0, 1, 2, 3, one for all agents or a list",
     )
 
 
@@ -343,13 +356,14 @@ def _read_goals(source: WorldSource) -> tuple[GoalSpec, ...]:
     entries = source.mapping.get("possible_goals")
     if entries is None:
         return ()
-    if isinstance(entries, str | Mapping) or not isinstance(entries, Sequence):
+    if not _is_list(entries):
         raise source.error(
-            "possible_goals", message=f"found {entries!r}, expected a list with one goal an entry, as in '- 3,2'"
+            "possible_goals", message=f"found {short_repr(entries)}, expected a list with one goal an entry, as in '- 3,2'"
         )
     goals = [_read_goal(source, entry, i) for i, entry in enumerate(entries)]
-    total = sum(goal.weight for goal in goals)
-    return tuple(GoalSpec(goal.rectangle, goal.is_cell, goal.weight / total) for goal in goals)
+    largest = max((goal.weight for goal in goals), default=1.0)
+    total = sum(goal.weight / largest for goal in goals)  # so that huge weights do not add up to infinity
+    return tuple(GoalSpec(goal.rectangle, goal.is_cell, goal.weight / largest / total) for goal in goals)
 
 
 def _read_goal(source: WorldSource, entry: Any, i: int) -> GoalSpec:
@@ -362,12 +376,14 @@ def _read_goal(source: WorldSource, entry: Any, i: int) -> GoalSpec:
             )  # fmt: skip
         where, weight = entry["goal"], _real(entry.get("weight", 1.0)) or 0.0
         if not 0 < weight < math.inf:
-            raise source.error("possible_goals", i, message=f"weight is {entry['weight']!r}, expected a positive number")
+            raise source.error(
+                "possible_goals", i, message=f"weight is {short_repr(entry['weight'])}, expected a positive number"
+            )
     coordinates = _goal_numbers(where)
     if coordinates is None:
         raise source.error(
             "possible_goals", i,
-            message=f"cannot read {where!r} as a goal; a cell is \"x,y\" or [x, y], a rectangle \"x1,y1,x2,y2\", "
+            message=f"cannot read {short_repr(where)} as a goal; a cell is \"x,y\" or [x, y], a rectangle \"x1,y1,x2,y2\", "
             "[x1, y1, x2, y2] or [[x1, y1], [x2, y2]]",
         )  # fmt: skip
     if len(coordinates) == 2:
@@ -381,19 +397,27 @@ def _goal_numbers(where: Any) -> list[int] | None:
     """Two or four integers, or None if ``where`` is no goal."""
     if isinstance(where, str):
         parts: list[Any] = where.split(",")
-    elif isinstance(where, Sequence):
+    elif _is_list(where):
         parts = list(where)
-        if len(parts) == 2 and all(isinstance(p, Sequence) and not isinstance(p, str) and len(p) == 2 for p in parts):
+        if len(parts) == 2 and all(_is_list(p) and len(p) == 2 for p in parts):
             parts = [*parts[0], *parts[1]]
         if any(_real(p) is None for p in parts):
             return None
     else:
         return None
     try:
-        found = [int("".join(p.split())) if isinstance(p, str) else int(p) for p in parts]
+        found = [_whole_number(p) if isinstance(p, str) else int(p) for p in parts]
     except (ValueError, OverflowError):
         return None
     return found if len(found) in (2, 4) else None
+
+
+def _whole_number(text: str) -> int:
+    """An integer in plain digits, blanks ignored; ValueError for anything else (``int`` would also take ``1_1``)."""
+    plain = "".join(text.split())
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", plain):
+        raise ValueError(text)
+    return int(plain)
 
 
 # --- slips: warnings, or errors under strict --------------------------------------------------------------------------
@@ -418,7 +442,7 @@ def _size_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
 def _orientation_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
     """A list that is too short or too long is allowed (section 1.4), and easily a slip."""
     value = source.mapping.get("orientations")
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) in (0, len(spec.agents)):
+    if value is None or not _is_list(value) or len(value) in (0, len(spec.agents)):
         return []
     where = ", ".join(f"{i} ({agent.colour}) at {agent.x},{agent.y}" for i, agent in enumerate(spec.agents))
     return [
@@ -429,20 +453,21 @@ def _orientation_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
 
 def _useless_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
     """Goals that reach off the grid, and goals without any cell that somebody could stand on."""
+    usable = np.array([[spec.can_be_occupied(x, y) for x in range(spec.width)] for y in range(spec.height)])
     slips = []
     for i, goal in enumerate(spec.goals):
         x1, y1, x2, y2 = goal.rectangle
-        inside = [
-            (x, y) for x in range(max(x1, 0), min(x2 + 1, spec.width)) for y in range(max(y1, 0), min(y2 + 1, spec.height))
-        ]
         what = f"the cell {x1},{y1}" if goal.is_cell else f"the rectangle {x1},{y1},{x2},{y2}"
         if x1 < 0 or y1 < 0 or x2 >= spec.width or y2 >= spec.height:
             slips.append(
                 f"{source.place('possible_goals', i)}: {what} is not all on the grid, whose cells are 0,0 to "
                 f"{spec.width - 1},{spec.height - 1}"
             )
-        elif not any(spec.can_be_occupied(x, y) for x, y in inside):
-            slips.append(f"{source.place('possible_goals', i)}: nobody can ever stand on {what}, it is all wall")
+        elif not usable[y1 : y2 + 1, x1 : x2 + 1].any():
+            slips.append(
+                f"{source.place('possible_goals', i)}: nobody can ever stand on {what}, "
+                "there is only wall or what works like one"
+            )
     return slips
 
 

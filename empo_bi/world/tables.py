@@ -44,7 +44,7 @@ class Header(IntEnum):
     THINGS = auto()  # record per thing: kind, type
     TYPES = auto()  # record per type: its first thing, and past its last
     OBJECTS = auto()  # record per object: kind, trait (door: type of its key or -1; magic wall: side; switch: target kind)
-    FIELDS = auto()  # record per field of the key: slot, word, shift, width
+    FIELDS = auto()  # record per field of the key: slot, word, shift, width, smallest and largest value
     INITIAL_ROW = auto()
     END = auto()  # where the cells begin
 
@@ -56,6 +56,8 @@ TERRAIN = 8  # Kind that the map has there: EMPTY below what can move, CLOSED_DO
 OBJECT = 9  # index of the object with flags on the cell, else -1
 CELL_RECORD = 10
 
+FIELD_RECORD = 6
+
 # Traits of an agent.
 IS_YELLOW, IS_GREY, PUSHES_ROCKS, ENTERS_MAGIC_WALLS, IS_ROBOT_LIKE = map(np.int64, range(5))
 N_TRAITS = 5
@@ -66,10 +68,11 @@ MAGIC_ENTRY_PROBABILITY = 0.5
 
 
 class Tables(NamedTuple):
-    """A compiled world: the vector of integers, and the four probabilities."""
+    """A compiled world: the vector of integers, the four probabilities, and the words of a key."""
 
     world: IntArray
     chances: npt.NDArray[np.float64]
+    n_words: int
 
 
 def build_tables(layout: StateLayout) -> Tables:
@@ -86,7 +89,7 @@ def build_tables(layout: StateLayout) -> Tables:
         Header.N_CELLS: len(layout.cell_xy),
         Header.FIRST_THING: layout.first_thing,
         Header.FIRST_OBJECT: layout.first_object,
-        Header.HAS_CONTROL_BUTTONS: any(thing.kind == Kind.CONTROL_BUTTON for thing in layout.objects),
+        Header.HAS_CONTROL_BUTTONS: any(it.kind == Kind.CONTROL_BUTTON for it in layout.objects),
         Header.BUSHES_ARE_RISKY: spec.enter_bush_success_prob < 1,
     }
     tables: dict[Header, Sequence[Sequence[int]]] = {
@@ -95,9 +98,9 @@ def build_tables(layout: StateLayout) -> Tables:
         ],
         Header.MEANINGS: [spec.actions],
         Header.THINGS: [(thing.kind, thing.type) for thing in layout.things],
-        Header.TYPES: [layout.type_range(number) for number in range(len(layout.types))],
-        Header.OBJECTS: [(thing.kind, _object_trait(layout, thing)) for thing in layout.objects],
-        Header.FIELDS: [(field.slot, field.word, field.shift, field.width) for field in layout.fields],
+        Header.TYPES: layout.type_ranges,
+        Header.OBJECTS: [(it.kind, _object_trait(layout, it)) for it in layout.objects],
+        Header.FIELDS: [(f.slot, f.word, f.shift, f.width, f.smallest, f.largest) for f in layout.fields],
         Header.INITIAL_ROW: [layout.initial_row.tolist()],
     }
     parts: list[IntArray] = [_cell_records(layout).ravel()]
@@ -106,7 +109,6 @@ def build_tables(layout: StateLayout) -> Tables:
         header[name] = place
         parts.append(np.array([int(value) for record in records for value in record], dtype=np.int64))
         place += parts[-1].size
-    header[Header.END] = -1
     head = np.array([int(header[name]) for name in Header][: Header.END], dtype=np.int64)
     chances = [
         spec.stumble_probability,
@@ -114,7 +116,7 @@ def build_tables(layout: StateLayout) -> Tables:
         spec.solidify_probability,
         spec.enter_bush_success_prob,
     ]
-    return Tables(np.concatenate([head, *parts]), np.array(chances, dtype=np.float64))
+    return Tables(np.concatenate([head, *parts]), np.array(chances, dtype=np.float64), layout.n_words)
 
 
 def _cell_records(layout: StateLayout) -> IntArray:
@@ -126,8 +128,8 @@ def _cell_records(layout: StateLayout) -> IntArray:
     records[:, TERRAIN] = Kind.WALL
     records[1:, TERRAIN] = [_terrain(spec.cells[y][x].kind) for x, y in layout.cell_xy[1:].tolist()]
     records[:, OBJECT] = -1
-    for i, thing in enumerate(layout.objects):
-        records[layout.cell_number[thing.y, thing.x], OBJECT] = i
+    for i, it in enumerate(layout.objects):
+        records[layout.cell_number[it.y, it.x], OBJECT] = i
     return records
 
 
@@ -151,8 +153,8 @@ def _ahead(layout: StateLayout, value: IntArray) -> IntArray:
     return table
 
 
-def _object_trait(layout: StateLayout, thing: MapObject) -> int:
-    if thing.kind not in codes.DOORS:
-        return thing.trait
-    key = (Kind.KEY, thing.colour)
+def _object_trait(layout: StateLayout, it: MapObject) -> int:
+    if it.kind not in codes.DOORS:
+        return it.trait
+    key = (Kind.KEY, it.colour)
     return layout.types.index(key) if key in layout.types else -1

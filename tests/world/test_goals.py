@@ -158,6 +158,13 @@ def test_blocks_of_packed_states_attain_what_their_tuples_attain(mapping: dict[s
     assert np.array_equal(world.attainment(4, key_SW, goals), expected.reshape(len(states), len(goals)))
 
 
+def test_a_goal_of_an_agent_that_is_not_there_is_an_error(world: GridWorld) -> None:
+    with pytest.raises(ValueError, match="agents count from 0"):
+        ReachCellGoal(world, -1, (1, 1))
+    with pytest.raises(ValueError, match="this world has agents 0 to 1"):
+        world.attainment(0, world.initial_key, [ReachCellGoal(world, 2, (1, 1))])
+
+
 def test_a_subclass_with_its_own_idea_of_being_achieved_is_asked(world: GridWorld) -> None:
     class Never(ReachCellGoal):
         def is_achieved(self, state: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium
@@ -19,7 +20,7 @@ from random_worlds import random_worlds
 from scipy.stats import chisquare
 from worked_examples import walled
 
-from empo_bi import GridWorld, InvalidActionError, InvalidStateError, WorldModel, load_world
+from empo_bi import GridWorld, InvalidActionError, InvalidStateError, WorldModel, WorldTooLargeError, load_world
 from empo_bi.world.pettingzoo import ParallelGridWorld
 
 CONTEST = {"map": walled("Ay .. Ae / Un .. Un"), "orientations": ["e", "w"], "max_steps": 4}
@@ -49,6 +50,7 @@ def test_a_state_is_terminal_exactly_at_the_horizon(contest: GridWorld) -> None:
         ((_, state),) = contest.transition_probabilities(state, [0, 0])
     assert contest.is_terminal(state)
     assert contest.transition_probabilities(state, [0, 0]) is None
+    assert contest.transition_probabilities((7, *state[1:]), [0, 0]) is None
 
 
 def test_a_world_of_no_steps_is_over_at_once() -> None:
@@ -81,8 +83,8 @@ def test_durations_are_one_each(contest: GridWorld) -> None:
     assert contest.terminal_duration(contest.initial_state()) == 1.0
 
 
-@pytest.mark.parametrize("actions", [[3], [3, 3, 3], [3, 4], [3, -1], [3, 1.0], [3, None], "ab", 3])
-def test_a_bad_profile_is_an_error_that_lists_the_actions(contest: GridWorld, actions: Any) -> None:
+@pytest.mark.parametrize("actions", [[3], [3, 3, 3], [3, 4], [3, -1], [3, 1.0], [3, None], "ab", 3, np.ones((2, 2))])
+def test_a_bad_profile_is_an_error_that_says_what_a_profile_is(contest: GridWorld, actions: Any) -> None:
     with pytest.raises(InvalidActionError, match=r"one action id per agent|0 still, 1 left, 2 right, 3 forward"):
         contest.transition_probabilities(contest.initial_state(), actions)
     with pytest.raises(InvalidActionError):
@@ -114,7 +116,7 @@ def test_eight_agents_are_no_problem() -> None:
 
 def test_more_profiles_than_can_be_listed_are_an_error_that_counts_them() -> None:
     world = load_quietly({"map": walled("Ay Ae Ar .. / .. .. .. .. / Ag Ab Ap .. / Ay Ae .. Kr / Ay Ay Ay ..")})
-    with pytest.raises(InvalidActionError, match="11 agents with 7 actions have 1,977,326,743 action profiles"):
+    with pytest.raises(WorldTooLargeError, match="11 agents with 7 actions have 1,977,326,743 action profiles"):
         world.expand(world.initial_key)
     assert world.transition_probabilities(world.initial_state(), [0] * 11) is not None
 
@@ -179,11 +181,15 @@ BAD_STATES = {
     "a forced action that does not exist": (lambda s: _changed(s, 1, forced=7), "forced action 7"),
     "a carried key that also lies there": (lambda s: _changed(s, 0, kind="key", colour="red"), "1 on the ground and 1"),
     "a carried key the map lacks": (lambda s: _changed(s, 0, kind="key", colour="green"), "carries a green key"),
-    "a step beyond the horizon": (lambda s: (10, *s[1:]), "step 10 is outside"),
-    "a negative step": (lambda s: (-1, *s[1:]), "step -1 is outside"),
+    "a negative step": (lambda s: (-1, *s[1:]), "steps count from 0"),
+    "a step and a half": (lambda s: (1.5, *s[1:]), "a state is"),
+    "a place and a half": (lambda s: _changed(s, 0, x=1.5), "a state is"),
+    "a paused human": (lambda s: _changed(s, 0, paused=True), "agent 0's paused can never"),
+    "things out of order": (lambda s: (*s[:2], s[2][::-1], s[3]), "sorted by kind, x, y"),
+    "a block with a colour": (lambda s: (*s[:2], (("block", 4, 1, None), *s[2][1:]), s[3]), "no such thing"),
     "an agent missing": (lambda s: (s[0], s[1][:1], *s[2:]), "1 agents"),
     "a block missing": (lambda s: (*s[:2], s[2][1:], s[3]), "0 on the ground and 0 carried, but the map has 1"),
-    "a thing the map lacks": (lambda s: (*s[:2], (*s[2], ("ball", 1, 3, "red")), s[3]), "the map has no such thing"),
+    "a thing the map lacks": (lambda s: (*s[:2], (("ball", 1, 3, "red"), *s[2]), s[3]), "the map has no such thing"),
     "a mutable object missing": (lambda s: (*s[:3], s[3][1:]), "4 mutable objects"),
     "mutable objects out of order": (lambda s: (*s[:3], s[3][::-1]), "expected the door"),
     "an open locked door": (lambda s: (*s[:3], (("door", 3, 1, True, True), *s[3][1:])), "never open and locked"),
@@ -267,6 +273,8 @@ def test_steps_are_drawn_with_the_transition_probabilities() -> None:
 def test_worlds_can_be_pickled_and_copied(contest: GridWorld) -> None:
     contest.reset(seed=3)
     contest.step([3, 3])
+    assert contest.all_profiles.shape == (16, 2)
+    assert len(pickle.dumps(contest)) < 20_000
     for twin in (pickle.loads(pickle.dumps(contest)), copy.deepcopy(contest)):
         assert twin.get_state() == contest.get_state()
         assert twin.transition_probabilities(twin.initial_state(), [3, 3]) == contest.transition_probabilities(
@@ -297,3 +305,116 @@ def test_render_gives_a_picture_or_text_by_mode(contest: GridWorld) -> None:
     assert load_quietly(CONTEST, render_mode="ansi").render() == contest.to_text(contest.initial_state())
     with pytest.raises(ValueError, match="render_mode 'human'"):
         load_quietly(CONTEST, render_mode="human")
+
+
+# --- blocks from strangers --------------------------------------------------------------------------------------------
+
+
+def test_arrays_that_are_no_states_or_profiles_are_refused_before_the_kernel_sees_them() -> None:
+    world = load_world("asymmetric_freeing")
+    key = world.initial_key
+    for keys in (key[0], np.zeros((1, 2), np.uint64), np.uint64(3)):
+        with pytest.raises(InvalidStateError, match=r"expected \(states, 1\)"):
+            world.expand(keys)
+    for number in (0, 2**31 - 1, 2**64 - 1):
+        with pytest.raises(InvalidStateError, match="is no state of this world"):
+            world.expand(np.array([[number]], dtype=np.uint64))
+    for profiles in ([[0, 0]], [0, 0, 0], [[0.0, 0.0, 0.0]]):
+        with pytest.raises(InvalidActionError, match=r"of shape \(profiles, 3\)"):
+            world.expand(key, np.array(profiles))
+    for action in (-1, 4, 10**6):
+        with pytest.raises(InvalidActionError, match=rf"agent 2 has action {action}\. This world's actions are 0 still"):
+            world.expand(key, np.array([[0, 0, action]]))
+
+
+def test_what_a_world_hands_out_cannot_spoil_it() -> None:
+    world = load_world("asymmetric_freeing", max_steps=3)
+    before = world.initial_state()
+    world.initial_key[:] = 0
+    assert world.initial_state() == before
+    with pytest.raises(ValueError, match="read-only"):
+        world.all_profiles[:] = 0
+
+
+def test_blocks_may_be_expanded_in_threads(contest: GridWorld) -> None:
+    world = load_world("ice_rink")
+    key_SW = np.repeat(world.initial_key, 300, axis=0)
+    alone = world.expand(key_SW)
+    with ThreadPoolExecutor(4) as pool:
+        for result in pool.map(lambda _: world.expand(key_SW), range(12)):
+            assert all(np.array_equal(one, other) for one, other in zip(result, alone, strict=True))
+
+
+def test_a_copied_world_has_goals_of_its_own() -> None:
+    twin = copy.deepcopy(load_world("asymmetric_freeing"))
+    assert twin.possible_goal_generator.env is twin
+    assert next(twin.possible_goal_generator.generate(twin.initial_state(), 0))[0].env is twin
+
+
+# --- Python worlds ----------------------------------------------------------------------------------------------------
+
+
+class Coin(WorldModel):
+    """Two flips of a biased coin, by one agent without a choice."""
+
+    def __init__(self) -> None:
+        self.agents = ("tosser",)
+        self.action_space = gymnasium.spaces.Discrete(1)
+        self._state: tuple[int, int] = (0, 0)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._state = (0, 0)
+        return self._state, {}
+
+    def get_state(self) -> tuple[int, int]:
+        return self._state
+
+    def set_state(self, state: Any) -> None:
+        self._state = state
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        step, heads = state
+        return None if step == 2 else [(0.75, (step + 1, heads + 1)), (0.25, (step + 1, heads))]
+
+
+def test_a_python_world_gets_the_rest_of_the_interface_for_free() -> None:
+    world = Coin()
+    world.reset(seed=5)
+    state, reward, terminated, truncated, _ = world.step([0])
+    assert (state[0], reward, terminated, truncated) == (1, 0.0, False, False)
+    assert world.initial_state() == (0, 0)
+    assert world.get_state() == state
+    assert world.step([0])[2]
+    assert world.is_terminal()
+    assert world.transition_durations(state, [0], [(1.0, state)]) == [1.0]
+    with pytest.raises(RuntimeError, match="the world has ended"):
+        world.step([0])
+    heads = 0
+    for seed in range(400):
+        world.reset(seed=seed)
+        heads += world.step([0])[0][1]
+    assert heads / 400 == pytest.approx(0.75, abs=0.08)
+
+
+def test_a_python_world_that_forgets_a_method_cannot_be_made() -> None:
+    class Forgetful(Coin):
+        transition_probabilities = WorldModel.transition_probabilities
+
+    with pytest.raises(TypeError, match="transition_probabilities"):
+        Forgetful()
+
+
+def test_the_parallel_wrapper_refuses_missing_actions_and_steps_after_the_end(contest: GridWorld) -> None:
+    env = ParallelGridWorld(contest)
+    observations, infos = env.reset(seed=1)
+    assert infos["human_0"] is not infos["robot_1"]
+    assert observations["human_0"] is not observations["robot_1"]
+    with pytest.raises(InvalidActionError, match="no action for robot_1"):
+        env.step({"human_0": 0})
+    with pytest.raises(InvalidActionError, match="whole number"):
+        env.step({"human_0": 0, "robot_1": 1.9})
+    while env.agents:
+        env.step({"human_0": 0, "robot_1": 1})
+    with pytest.raises(RuntimeError, match="call reset"):
+        env.step({"human_0": 0, "robot_1": 1})

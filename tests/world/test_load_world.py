@@ -148,6 +148,12 @@ BAD_MAPPINGS = {
     "steps that are true": (with_key(max_steps=True), r"max_steps: found True"),
     "a probability above 1": (with_key(stumble_probability=1.5), r"stumble_probability: found 1.5.*from 0 to 1"),
     "a negative probability": (with_key(solidify_probability=-0.1), r"solidify_probability: found -0.1"),
+    "a huge probability": (with_key(stumble_probability=10**400), r"stumble_probability: found 1000.*characters"),
+    "colours in lists in lists": (with_key(can_push_rocks=[["y"]]), r"can_push_rocks: found \['y'\]"),
+    "colours as a mapping": (with_key(can_enter_magic_walls={"y": 1}), r"can_enter_magic_walls: found \{'y': 1\}"),
+    "a goal that is huge": (with_key(possible_goals=[[10**400, 1]]), r"cannot read \[1000"),
+    "a goal with underscores": (with_key(possible_goals=["1_1,1"]), r"cannot read '1_1,1'"),
+    "directions as bytes": (with_key(orientations=b"\x00\x01"), r"orientations: found b"),
     "a probability that is no number": (with_key(enter_bush_success_prob=float("nan")), r"found nan"),
     "an unknown action set": (with_key(action_class="SmalActions"), r"action_class: found 'SmalActions'.*'SmallActions'"),
     "an unknown direction": (with_key(orientations=["e", "up"]), r"orientations\[1\]: found 'up'"),
@@ -180,6 +186,12 @@ BAD_TEXTS = {
     "nothing": ("\n\n", r"found NoneType, expected a mapping"),
     "a bad value with its line": (SMALL_YAML.replace("3", "-3"), r":5: max_steps: found -3"),
     "a bad goal with its line": (SMALL_YAML + "possible_goals:\n  - 1,1\n  - x\n", r":8: possible_goals\[1\]"),
+    "a goal's key twice": (SMALL_YAML + "possible_goals:\n  - {goal: '1,1', goal: '2,1'}\n", r":7: key 'goal' stands twice"),
+    "a bell": (SMALL_YAML + 'metadata: {name: "\x07"}\n', r"not YAML"),
+    "a date that does not exist": (SMALL_YAML + "metadata: {day: 2026-13-45}\n", r"not a world file \(ValueError"),
+    "a key that is a list": (SMALL_YAML + "metadata: {[1, 2]: 3}\n", r":6: "),
+    "a number of 5000 digits": (SMALL_YAML.replace("3", "0x" + "f" * 5000), r":5: max_steps: found .*whole number"),
+    "a bad row below a blank one": (SMALL_YAML.replace("|\n", "|\n\n").replace("Ay", "Zz"), r":4: map\[1\]: unknown"),
     "a bad row with its line": (SMALL_YAML.replace("Ay", "Zz"), r":3: map\[1\]: unknown code 'Zz'"),
     "two documents": (SMALL_YAML + "---\nmap: x\n", r"not YAML"),
     "an alias that holds itself": ("map: &a [*a]\n", r"unfolds to more than"),
@@ -209,6 +221,53 @@ def test_json_that_does_not_parse_is_named_with_its_line(tmp_path: Path) -> None
     path.write_text('{"map": "x",\n "max_steps": }')
     with pytest.raises(WorldFileError, match=r"bad.json:2: not JSON"):
         load_world(path)
+
+
+def test_json_with_a_key_twice_or_a_monstrous_number_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text('{"map": "x", "map": "y"}')
+    with pytest.raises(WorldFileError, match="key 'map' stands twice"):
+        load_world(path)
+    path.write_text('{"map": "x", "max_steps": ' + "9" * 5000 + "}")
+    with pytest.raises(WorldFileError, match="not a world file"):
+        load_world(path)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    for name, text in (("w.yaml", SMALL_YAML), ("w.json", json.dumps(SMALL))):
+        (tmp_path / name).write_text(text, encoding="utf-8-sig")
+        assert load_world(tmp_path / name).max_steps == 3
+
+
+def test_a_text_may_be_a_single_line() -> None:
+    assert len(load_world('map: ["WeWeWe","WeAyWe","WeWeWe"]').agents) == 1
+    assert len(load_world("map: [" + ", ".join(["WeWeWe", "WeAyWe", *["WeWeWe"] * 60]) + "]").agents) == 1
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "~nobody_of_that_name/x.yaml", "with\0null", ""])
+def test_names_that_cannot_be_files_are_simply_not_found(name: str) -> None:
+    with pytest.raises(WorldNotFoundError):
+        load_world(name)
+
+
+def test_a_bad_override_is_not_blamed_on_the_file() -> None:
+    with pytest.raises(WorldFileError, match=r"^max_steps=\.\.\. passed to load_world: found -1"):
+        load_world("asymmetric_freeing", max_steps=-1)
+
+
+def test_enormous_weights_are_normalised_too() -> None:
+    goals = [{"goal": "1,1", "weight": 1e308}, {"goal": "2,1", "weight": 1e308}]
+    assert [goal.weight for goal in load_world(SMALL, possible_goals=goals).world_spec.goals] == [0.5, 0.5]
+
+
+def test_a_large_map_with_a_goal_for_every_cell_loads_without_delay() -> None:
+    """22,500 goals; no time is asserted, but a check of every cell against every goal would take minutes."""
+    size = 150
+    rows = ["We" * size, "WeAy" + ".." * (size - 3) + "We", *["We" + ".." * (size - 2) + "We"] * (size - 3), "We" * size]
+    goals = [[x, y] for x in range(size) for y in range(size)]
+    with pytest.warns(WorldWarning, match="nobody can ever stand"):
+        world = load_world({"map": rows}, possible_goals=goals)
+    assert len(world.world_spec.goals) == size**2
 
 
 def test_a_missing_world_is_named_with_the_near_miss() -> None:

@@ -16,6 +16,8 @@ from oracle.gridworld import golden_figures_by_horizon, parse
 from random_worlds import random_worlds
 from worked_examples import EXAMPLES, check_steps, describe, mapping_of, profile_of, walled
 
+from empo_bi import WorldTooLargeError
+
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_worked_example(example: str) -> None:
@@ -131,10 +133,29 @@ def test_many_outcomes_of_one_step_make_the_arrays_grow() -> None:
     assert dict(zip(successors, stumbling.prob_K.tolist(), strict=True)) == pytest.approx(expected)
 
 
+def test_thousands_of_outcomes_are_merged_by_hashing() -> None:
+    """Eight stumblers, and two agents on either side of one wall: 2 * 3 ** 8 combinations, every two of them the same."""
+    rows = " / ".join([".. Ay Un .. .."] * 8 + [".. Ay We Ay .."])
+    world = load_quietly({"map": walled(rows), "orientations": [*["e"] * 9, "w"], "stumble_probability": 0.5})
+    profile = np.full((1, 10), 3)
+    ahead = world.expand(world.initial_key, profile)
+    assert ahead.count_SJ.tolist() == [[1]]
+    found = world.expand(ahead.key_KW, profile)
+    assert len(np.unique(found.key_KW, axis=0)) == len(found.key_KW) == 3**8
+    assert found.prob_K.sum() == pytest.approx(1.0, abs=1e-12)
+    everybody_ahead = [(4, y) for y in range(1, 9)]
+    straight = [
+        p
+        for p, state in zip(found.prob_K, world.decode(2, found.key_KW), strict=True)
+        if [agent[:2] for agent in state[1][:8]] == everybody_ahead
+    ]
+    assert straight == pytest.approx([0.5**8])
+
+
 def test_too_many_outcomes_of_one_step_are_an_error_and_not_a_crash() -> None:
     rows = " / ".join([".. Ay Un .. "] * 16)
     world = load_quietly({"map": walled(rows), "max_steps": 5})
     profile = np.full((1, 16), 3)
     ahead = world.expand(world.initial_key, profile)
-    with pytest.raises(ValueError, match="16 million outcomes"):
+    with pytest.raises(WorldTooLargeError, match="over 1,048,576 outcomes"):
         world.expand(ahead.key_KW, profile)
