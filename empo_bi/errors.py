@@ -41,6 +41,10 @@ class WorldTooLargeError(EmpoError, ValueError):
     """A world has too many action profiles, or a step too many outcomes, to list them."""
 
 
+class InvalidWorldError(EmpoError, ValueError):
+    """A world written in Python says something that cannot be: the message shows the state and the profile."""
+
+
 class TooManyStatesError(EmpoError, RuntimeError):
     """An enumeration found more states than were allowed."""
 

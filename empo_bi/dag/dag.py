@@ -5,24 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from empo_bi.dag.enumerate import is_nested, next_members, sweep
+from empo_bi.dag.books import DictBook, KeyBook, StateBook
+from empo_bi.dag.enumerate import members_of_levels, sweep
 from empo_bi.dag.key_index import KeyIndex
+from empo_bi.dag.python_world import LevelFunction, PythonExplorer, explore
 from empo_bi.dag.slices import BodySlice, IndexArray, LevelSlice
 from empo_bi.errors import InvalidStateError
-from empo_bi.world.encoding import State
+from empo_bi.runtime.progress import level_bar
 from empo_bi.world.gridworld import GridWorld
 
+Members = list[range | IndexArray]
 
-def enumerate_dag(world: GridWorld, *, max_states: int | None = None, progress: bool = True) -> Dag:
+
+def enumerate_dag(
+    world: Any, *, level_fct: LevelFunction | None = None, max_states: int | None = None, progress: bool = True
+) -> Dag:
     """Find every state that can be reached, with all transitions.
 
     Parameters
     ----------
-    world : GridWorld
+    world : GridWorld, or any world written in Python
+        A Python world has ``agents`` (or ``n_agents``), ``action_space.n``, ``initial_state()`` (or ``reset()`` and
+        ``get_state()``) and ``transition_probabilities(state, actions)``.
+    level_fct : function, optional
+        ``f(state) -> int``, for Python worlds: every successor is on a higher level than its state; gaps and negative levels
+        are fine. Without it, a state's level is the length of the longest path that leads to it. Gridworlds have steps.
     max_states : int, optional
-        Stop with an error when more bodies (states but for the step) than this are found.
+        Stop with an error when more states (of a gridworld: bodies, states but for the step) than this are found. For Python
+        worlds the default is ten million, in case they never end.
     progress : bool
         Show a bar for anything over a second.
 
@@ -33,18 +44,30 @@ def enumerate_dag(world: GridWorld, *, max_states: int | None = None, progress: 
     >>> dag.n_states, dag.n_bodies, dag.level_sizes[:4]
     (3741, 1144, [1, 36, 128, 224])
     """
+    if isinstance(world, GridWorld):
+        return _enumerate_gridworld(world, max_states, progress)
+    explorer = PythonExplorer(world, level_fct, max_states)
+    levels, slices, states = explore(explorer, progress)
+    firsts = np.array([piece.first for piece in slices])
+    members: Members = [range(piece.first, piece.first + len(piece)) for piece in slices]
+    return Dag(world, DictBook(states, firsts), slices, members, levels, len(explorer.profiles))
+
+
+def _enumerate_gridworld(world: GridWorld, max_states: int | None, progress: bool) -> Dag:
     index = KeyIndex(world.layout.n_words)
     slices = []
-    with tqdm(total=world.max_steps, unit="level", desc="enumerate", delay=1, leave=False, disable=not progress) as bar:
+    with level_bar("enumerate", world.max_steps + 1, progress) as bar:
         for piece in sweep(world, index, max_states):
             slices.append(piece)
             bar.set_postfix_str(f"{len(index):,} bodies", refresh=False)
             bar.update()
-    return Dag(world, index, slices)
+    n_profiles = len(world.all_profiles)
+    members = members_of_levels(slices, n_profiles, len(index))
+    return Dag(world, KeyBook(world, index), slices, members, list(range(world.max_steps + 1)), n_profiles)
 
 
 class Dag:
-    """All states of a world up to its horizon, level by level (level = step).
+    """All states of a world, level by level; in a gridworld, level = step.
 
     Attributes
     ----------
@@ -52,37 +75,36 @@ class Dag:
         The last level; its states are terminal.
     level_sizes : list of int
         States on each level.
+    level_values : list of int
+        What ``level_fct`` says of each level; simply 0, 1, 2, ... for gridworlds.
     n_states, n_bodies, n_transitions : int
         States of all levels; distinct states but for the step; stored (body, profile, successor) entries.
     """
 
-    def __init__(self, world: GridWorld, index: KeyIndex, slices: list[BodySlice]) -> None:
+    def __init__(
+        self,
+        world: Any,
+        book: StateBook,
+        slices: list[BodySlice],
+        members: Members,
+        level_values: list[int],
+        n_profiles: int,
+    ) -> None:
         self.world = world
-        self.horizon = world.max_steps
-        self._index = index
-        self._slices = slices
-        self._n_profiles = len(world.all_profiles)
-        self._members = self._find_members()
-        self.level_sizes = [len(bodies) for bodies in self._members]
+        self.level_values = level_values
+        self.horizon = len(members) - 1
+        self.level_sizes = [len(bodies) for bodies in members]
         self.n_states = sum(self.level_sizes)
-        self.n_bodies = len(index)
+        self.n_bodies = len(book)
         self.n_transitions = sum(piece.n_entries for piece in slices)
+        self._book, self._slices, self._members, self._n_profiles = book, slices, members, n_profiles
         self._first_state = np.cumsum([0, *self.level_sizes])
 
     def __repr__(self) -> str:
-        return f"<Dag of {self.world.world_spec.name!r}: {self.summary()}>"
-
-    def _find_members(self) -> list[range | IndexArray]:
-        """The bodies on each level: a range where levels are nested, else an ascending array."""
-        if is_nested(self._slices[0]):
-            return [range(piece.first + len(piece)) for piece in self._slices]
-        members: list[range | IndexArray] = [np.zeros(1, dtype=np.int64)]
-        for _ in range(self.horizon):
-            members.append(next_members(np.asarray(members[-1]), self._slices, self._n_profiles, len(self._index)))
-        return members
+        return f"<Dag: {self.summary()}>"
 
     def level(self, t: int) -> LevelSlice:
-        """Everything about level ``t``, negative levels counting from the horizon."""
+        """Everything about level ``t``, negative levels counting from the last one."""
         t = self._checked_level(t)
         body_S = np.asarray(self._members[t], dtype=np.int64)
         if t == self.horizon:
@@ -91,41 +113,27 @@ class Dag:
         pieces = []
         for piece in self._slices[: t + 1]:
             lo, hi = np.searchsorted(body_S, [piece.first, piece.first + len(piece)])
-            pieces.append(self._entries(piece, body_S[lo:hi] - piece.first))
+            pieces.append(piece.entries(body_S[lo:hi] - piece.first, self._n_profiles))
         count_SJ, succ_K, prob_K = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
         return LevelSlice(t, body_S, count_SJ, succ_K, prob_K)
 
-    def _entries(self, piece: BodySlice, body_M: IndexArray) -> tuple[Any, Any, Any]:
-        """Counts, successors and probabilities of some bodies of a slice, with what was left out put back."""
-        assert piece.succ_K is not None
-        starts = piece.starts(self._n_profiles)
-        lengths = starts[body_M + 1] - starts[body_M]
-        # Entry k of the result belongs to a body whose entries lie consecutively in the slice.
-        shifts = np.repeat(starts[body_M] - np.concatenate([[0], lengths.cumsum()[:-1]]), lengths) if len(body_M) else 0
-        chosen = np.arange(lengths.sum()) + shifts
-        ones = np.ones((len(body_M), self._n_profiles), dtype=np.int64)
-        count_MJ = ones if piece.count_BJ is None else piece.count_BJ[body_M].astype(np.int64)
-        prob_K = np.ones(len(chosen)) if piece.prob_K is None else piece.prob_K[chosen]
-        return count_MJ, piece.succ_K[chosen].astype(np.int64), prob_K
-
-    def states(self, t: int) -> list[State]:
-        """State tuples of level ``t``, in the order of ``level(t)``."""
+    def states(self, t: int) -> list[Any]:
+        """States of level ``t``, in the order of ``level(t)``."""
         t = self._checked_level(t)
-        return self.world.decode(t, self._index.keys[np.asarray(self._members[t], dtype=np.int64)])
+        return self._book.states(t, np.asarray(self._members[t], dtype=np.int64))
 
-    def index_of(self, state: State) -> int:
+    def index_of(self, state: Any) -> int:
         """The number of a state among all states, level after level."""
-        steps, key_1W = self.world.encode([state])
-        t, body = int(steps[0]), int(self._index.find(key_1W)[0])
-        bodies = self._members[t]
-        place = body if isinstance(bodies, range) else int(np.searchsorted(bodies, body))
-        if body < 0 or place >= len(bodies) or bodies[place] != body:
-            raise InvalidStateError(f"{state!r} cannot be reached in {t} steps")
+        t, body = self._book.find(state)
+        bodies = self._members[t] if t <= self.horizon else range(0)
+        place = body - bodies.start if isinstance(bodies, range) else int(np.searchsorted(bodies, body))
+        if body < 0 or not 0 <= place < len(bodies) or bodies[place] != body:
+            raise InvalidStateError(f"{state!r} cannot be reached")
         return int(self._first_state[t]) + place
 
     def summary(self) -> str:
         """Sizes in one line."""
-        nbytes = self._index.nbytes + sum(piece.nbytes for piece in self._slices)
+        nbytes = self._book.nbytes + sum(piece.nbytes for piece in self._slices)
         return (
             f"{self.n_states:,} states on levels 0 to {self.horizon}, {self.n_bodies:,} bodies, "
             f"{self.n_transitions:,} transitions, {nbytes / 1e6:.1f} MB"

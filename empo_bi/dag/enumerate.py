@@ -42,12 +42,22 @@ def sweep(world: GridWorld, index: KeyIndex, max_states: int | None) -> Iterator
             raise TooManyStatesError(
                 f"{world}: more than max_states={max_states:,} bodies; shorten the horizon (max_steps), or allow more"
             )
-    yield BodySlice(first, index.keys[first:].copy(), None, None, None)
+    yield BodySlice(first, index.keys[first:].copy(), len(index) - first, None, None, None)
 
 
 def is_nested(first_slice: BodySlice) -> bool:
     """Whether each level contains the one before it: if the initial body may stay, so by induction may all."""
     return first_slice.succ_K is not None and bool((first_slice.succ_K == 0).any())
+
+
+def members_of_levels(slices: list[BodySlice], n_profiles: int, n_bodies: int) -> list[range | IndexArray]:
+    """The bodies on each level: a range where levels are nested, else an ascending array."""
+    if is_nested(slices[0]):
+        return [range(piece.first + len(piece)) for piece in slices]
+    members: list[range | IndexArray] = [np.zeros(1, dtype=np.int64)]
+    for _ in slices[1:]:
+        members.append(next_members(np.asarray(members[-1]), slices, n_profiles, n_bodies))
+    return members
 
 
 def next_members(member_M: IndexArray, slices: list[BodySlice], n_profiles: int, n_bodies: int) -> IndexArray:

@@ -26,13 +26,14 @@ class BodySlice:
     """
 
     first: int
-    key_BW: KeyArray
+    key_BW: KeyArray | None  # None for Python worlds, whose states are no keys
+    n_bodies: int
     count_BJ: npt.NDArray[np.unsignedinteger] | None
     succ_K: npt.NDArray[np.int32] | None
     prob_K: FloatArray | None
 
     def __len__(self) -> int:
-        return len(self.key_BW)
+        return self.n_bodies
 
     @property
     def n_entries(self) -> int:
@@ -50,6 +51,20 @@ class BodySlice:
         ends = self.count_BJ.sum(axis=1, dtype=np.int64).cumsum()
         return np.concatenate([np.zeros(1, dtype=np.int64), ends])
 
+    def entries(self, body_M: IndexArray, n_profiles: int) -> tuple[IndexArray, IndexArray, FloatArray]:
+        """Counts, successors and probabilities of some of the bodies (numbered within the slice), nothing left out."""
+        starts = self.starts(n_profiles)
+        lengths = starts[body_M + 1] - starts[body_M]
+        # Each body's entries lie consecutively in the slice: shift a count from 0 to where they begin.
+        begins = np.concatenate([np.zeros(1, dtype=np.int64), lengths.cumsum()])[:-1]
+        chosen = np.arange(lengths.sum(), dtype=np.int64) + np.repeat(starts[body_M] - begins, lengths)
+        if self.succ_K is None:
+            return np.zeros((len(body_M), n_profiles), np.int64), chosen, np.zeros(0)
+        ones = np.ones((len(body_M), n_profiles), dtype=np.int64)
+        count_MJ = ones if self.count_BJ is None else self.count_BJ[body_M].astype(np.int64)
+        prob_K = np.ones(len(chosen)) if self.prob_K is None else self.prob_K[chosen]
+        return count_MJ, self.succ_K[chosen].astype(np.int64), prob_K
+
 
 @dataclass(frozen=True)
 class LevelSlice:
@@ -59,8 +74,8 @@ class LevelSlice:
     ----------
     level : int
     body_S : (S,) the body of each state, ascending
-    count_SJ : (S, J) successors of each (state, profile); all 0 at the horizon, where nothing follows
-    succ_K : (K,) bodies of the successors, on level ``level + 1``
+    count_SJ : (S, J) successors of each (state, profile); 0 for terminal states, where nothing follows
+    succ_K : (K,) bodies of the successors; in a gridworld on the next level, elsewhere on any higher one
     prob_K : (K,) float64
     """
 
@@ -96,6 +111,7 @@ class SliceBuilder:
         return BodySlice(
             self._first,
             self._key_BW,
+            len(self._key_BW),
             None if most == 1 else count_BJ.astype(np.min_scalar_type(most)),
             np.concatenate(self._succs),
             None if (prob_K == 1.0).all() else prob_K,

@@ -122,7 +122,7 @@ def test_a_state_that_cannot_be_reached_has_no_number() -> None:
     start = dag.world.initial_state()
     (_, turned) = dag.world.transition_probabilities(start, [1, 0, 0])[0]
     assert dag.index_of(turned) > 0
-    with pytest.raises(InvalidStateError, match="cannot be reached in 0 steps"):
+    with pytest.raises(InvalidStateError, match="cannot be reached"):
         dag.index_of((0, *turned[1:]))
     with pytest.raises(IndexError, match="levels 0 to 5"):
         dag.level(6)
