@@ -105,6 +105,7 @@ class GridWorld(WorldModel):
         self.layout = StateLayout(spec)
         self.tables = build_tables(self.layout)
         self.codec = StateCodec(self.layout, self.tables)
+        self._dag_cache: tuple[Any, ...] | None = None
         self._make_goals()
         self.observation_space = self._observation_space()
         self._to_start()
@@ -114,7 +115,8 @@ class GridWorld(WorldModel):
         self.possible_goal_sampler = WorldGoalSampler(self.possible_goal_generator) if self.world_spec.goals else None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_profiles"}  # made again when needed
+        # What can be made again does not travel.
+        return {name: value for name, value in self.__dict__.items() if name != "_profiles"} | {"_dag_cache": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Goals leave their world behind when they are pickled or copied; the file's own are made again."""
@@ -206,6 +208,26 @@ class GridWorld(WorldModel):
     @property
     def _valid_actions(self) -> str:
         return "This world's actions are " + ", ".join(f"{i} {name}" for i, name in enumerate(self.action_names))
+
+    def get_dag(self, return_probabilities: bool = False, quiet: bool = False) -> tuple[Any, ...]:
+        """All reachable states as Python objects: ``(states, state_to_idx, successors[, transitions])``.
+
+        For those who want tuples, lists and dicts; ``empo_bi.enumerate_dag`` has the same in arrays, for millions of states.
+        States are in topological order, the smallest one first where several are possible. ``transitions[i]`` has one
+        ``(profile, probabilities, successor indices)`` per profile, and is empty at a terminal state. The result is kept until
+        :meth:`clear_dag_cache`; the world is reset.
+        """
+        from empo_bi.dag.dag import enumerate_dag  # the DAG is built on worlds, not the other way round
+        from empo_bi.dag.python_objects import as_python_objects
+
+        if self._dag_cache is None:
+            self.reset()
+            self._dag_cache = as_python_objects(enumerate_dag(self, progress=not quiet))
+        return self._dag_cache if return_probabilities else self._dag_cache[:3]
+
+    def clear_dag_cache(self) -> None:
+        """Forget what :meth:`get_dag` has found."""
+        self._dag_cache = None
 
     # --- blocks of packed states --------------------------------------------------------------------------------------
 
