@@ -65,6 +65,11 @@ def short_repr(value: object, at_most: int = 100) -> str:
     return text if len(text) <= at_most else f"{text[:at_most]}... ({len(text):,} characters)"
 
 
+def counted(n: int, noun: str) -> str:
+    """``"1 robot"``, ``"2 robots"``, ``"1,253 states"``."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``" Did you mean 'max_steps'?"`` for a near miss, else the empty string.
 

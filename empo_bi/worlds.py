@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from empo_bi.errors import WorldNotFoundError
+from empo_bi.errors import WorldNotFoundError, did_you_mean
 
 _HERE = Path(__file__).parent
 # Inside an installed package, or at the top of a checkout.
@@ -45,7 +45,8 @@ def purpose(name: str) -> str:
     """The opening comment of a shipped world's file: what it is there to show."""
     path = find(name)
     if path is None:
-        raise WorldNotFoundError(f"there is no shipped world {name!r}; empo_bi.worlds.available() lists them")
+        hint = did_you_mean(name, [*available(), *(full.split("/")[-1] for full in available())])
+        raise WorldNotFoundError(f"there is no shipped world {name!r}.{hint} empo_bi.worlds.available() lists them")
     words = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):

@@ -13,7 +13,7 @@ import pytest
 
 import empo_bi
 from empo_bi.world.codes import ACTION_SETS, CELL_CODES
-from empo_bi.world.spec import KNOWN_KEYS
+from empo_bi.world.slips import KNOWN_KEYS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
@@ -48,6 +48,10 @@ def test_an_example_runs_and_explains_itself(path: Path) -> None:
 def test_the_first_example_finds_the_known_number_of_bodies_and_names_unknown_worlds() -> None:
     command = [sys.executable, str(ROOT / "examples" / "first_world.py")]
     assert "18,028 bodies" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    stopped = subprocess.run([*command, "--max-states", "500"], capture_output=True, text=True, check=False)
+    assert "error: " in stopped.stderr
+    assert "more than max_states=500" in stopped.stderr
+    assert "conflicts/after_you" in subprocess.run([*command, "--list"], capture_output=True, text=True, check=True).stdout
     failed = subprocess.run([*command, "--world", "asymetric_freeing"], capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert "Did you mean 'asymmetric_freeing'" in failed.stderr

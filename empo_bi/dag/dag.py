@@ -11,7 +11,7 @@ from empo_bi.dag.enumerate import members_of_levels, sweep
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.python_world import LevelFunction, PythonExplorer, explore
 from empo_bi.dag.slices import BodySlice, IndexArray, LevelSlice
-from empo_bi.errors import InvalidStateError
+from empo_bi.errors import InvalidStateError, counted
 from empo_bi.runtime.progress import level_bar
 from empo_bi.world.gridworld import GridWorld
 
@@ -46,6 +46,10 @@ def enumerate_dag(
     """
     if isinstance(world, GridWorld):
         return _enumerate_gridworld(world, max_states, progress)
+    if not hasattr(world, "transition_probabilities"):
+        raise TypeError(
+            f"{world!r} is no world: it has no transition_probabilities; load_world makes one from a name or file"
+        )
     explorer = PythonExplorer(world, level_fct, max_states)
     levels, slices, states = explore(explorer, progress)
     firsts = np.array([piece.first for piece in slices])
@@ -135,8 +139,9 @@ class Dag:
         """Sizes in one line."""
         nbytes = self._book.nbytes + sum(piece.nbytes for piece in self._slices)
         return (
-            f"{self.n_states:,} states on levels 0 to {self.horizon}, {self.n_bodies:,} bodies, "
-            f"{self.n_transitions:,} transitions, {nbytes / 1e6:.1f} MB"
+            f"{counted(self.n_states, 'state')} on levels 0 to {self.horizon}, "
+            f"{self.n_bodies:,} {'body' if self.n_bodies == 1 else 'bodies'}, "
+            f"{counted(self.n_transitions, 'transition')}, {nbytes / 1e6:.1f} MB"
         )
 
     def _checked_level(self, t: int) -> int:

@@ -36,12 +36,12 @@ def sweep(world: GridWorld, index: KeyIndex, max_states: int | None) -> Iterator
         for b in range(0, max(len(key_BW), 1), block):  # a level that adds nothing is one empty block
             expansion = world.expand(key_BW[b : b + block])
             builder.add(expansion, index.add(expansion.key_KW))
+            if max_states is not None and len(index) > max_states:
+                raise TooManyStatesError(
+                    f"{world}: more than max_states={max_states:,} bodies; shorten the horizon (max_steps), or allow more"
+                )
         yield builder.build()
         first += len(key_BW)
-        if max_states is not None and len(index) > max_states:
-            raise TooManyStatesError(
-                f"{world}: more than max_states={max_states:,} bodies; shorten the horizon (max_steps), or allow more"
-            )
     yield BodySlice(first, index.keys[first:].copy(), len(index) - first, None, None, None)
 
 

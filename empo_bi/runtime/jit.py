@@ -11,6 +11,8 @@ Four decorators, from the smallest function to the largest:
 Functions that do not allocate are compiled without reference counting, which numba would otherwise do for every array
 argument of every call: 420 against 180 ns for one (state, profile), and 95 ns with the hot ones inlined.
 
+The first call of a kernel after an installation or upgrade compiles it; a log message says so, since it takes a while.
+
 Numba's cache looks only at the file that holds the cached function. Our kernels are spread over modules, so a changed
 rule would leave a stale kernel behind; :func:`kernel` therefore stamps the cache with every module of the package that the
 kernel's module imports, directly or through others.
@@ -18,6 +20,7 @@ kernel's module imports, directly or through others.
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from collections.abc import Callable
@@ -25,15 +28,37 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core import event
 from numba.core.options import DefaultOptions
 
 _PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(rf"^from ({_PACKAGE.name}[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
+_log = logging.getLogger(__name__)
+
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _CALLED_BY_KERNELS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # The switch has no public name; without it everything works, only slower.
 _UNCOUNTED = {**_CALLED_BY_KERNELS, **({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})}
+
+
+class _CompilationNotice(event.Listener):
+    """Tells once a process that kernels are being compiled, so that nobody thinks the program hangs."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def on_start(self, what: event.Event) -> None:
+        function = what.data["dispatcher"].py_func
+        if not self._told and function.__module__.startswith(f"{_PACKAGE.name}."):
+            self._told = True
+            _log.warning("empo_bi compiles its kernels, once per installation; this takes 10 to 25 seconds")
+
+    def on_end(self, what: event.Event) -> None:
+        pass
+
+
+event.register("numba:compile", _CompilationNotice())
 
 
 def inlined(function: Callable[..., Any]) -> Any:

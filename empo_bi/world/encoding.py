@@ -69,6 +69,8 @@ class StateCodec:
         InvalidStateError
             If a tuple is malformed, or describes what cannot be in this world.
         """
+        if isinstance(states, tuple) and states and isinstance(states[0], int):
+            raise InvalidStateError("encode takes a list of states; for a single one write encode([state])")
         states = list(states)
         steps = np.empty(len(states), dtype=np.int64)
         row_SR = np.empty((len(states), self.layout.n_slots), dtype=np.int64)

@@ -22,6 +22,7 @@ from empo_bi.world.layout import AGENT_SLOTS, CELL, StateLayout
 class PossibleGoal(ABC):
     """Something a human may want. Subclasses define ``is_achieved``, ``__eq__`` and ``__hash__``.
 
+    ``env`` is the world it belongs to, if that matters to it, and ``index`` its place in a list; neither has any influence.
     A subclass may end its ``__init__`` with ``self._freeze()``; from then on it cannot be changed. Pickling leaves the
     world behind: ``env`` is None in the copy.
     """
@@ -39,6 +40,10 @@ class PossibleGoal(ABC):
 
     @abstractmethod
     def __eq__(self, other: object) -> bool: ...
+
+    def __repr__(self) -> str:
+        names = {name: value for name, value in self.__dict__.items() if name not in ("env", "index", "_frozen")}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in names.items())})"
 
     def _freeze(self) -> None:
         object.__setattr__(self, "_frozen", True)
@@ -245,10 +250,12 @@ class WorldGoalGenerator(PossibleGoalGenerator):
         ]
 
     def goals_of(self, human_agent_index: int) -> list[ReachGoal]:
+        if not 0 <= human_agent_index < len(self._goals):
+            raise ValueError(f"agent {human_agent_index}: this world has agents 0 to {len(self._goals) - 1}")
         return list(self._goals[human_agent_index])
 
     def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
-        yield from zip(self._goals[human_agent_index], self.weights, strict=True)
+        yield from zip(self.goals_of(human_agent_index), self.weights, strict=True)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -12,15 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from empo_bi.errors import InvalidActionError, MissingAgentError, WorldTooLargeError
+from empo_bi.errors import InvalidActionError, MissingAgentError, WorldTooLargeError, counted
 from empo_bi.world import codes, text
 from empo_bi.world.encoding import State, StateCodec
 from empo_bi.world.expand import Expansion, KeyArray, expand
 from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler, attained
 from empo_bi.world.layout import StateLayout
 from empo_bi.world.model import Transitions, WorldModel
+from empo_bi.world.slips import cells_without_goal
 from empo_bi.world.source import read_source
-from empo_bi.world.spec import WorldSpec, cells_without_goal, read_spec
+from empo_bi.world.spec import WorldSpec, read_spec
 from empo_bi.world.tables import build_tables
 
 MAX_PROFILES = 10_000_000
@@ -130,9 +131,9 @@ class GridWorld(WorldModel):
     def __repr__(self) -> str:
         spec = self.world_spec
         return (
-            f"<GridWorld {spec.name!r}: {spec.width} x {spec.height}, {len(self.human_agent_indices)} humans, "
-            f"{len(self.robot_agent_indices)} robots of {len(self.agents)} agents, {self.action_space.n} actions, "
-            f"{len(spec.goals)} goals, {self.max_steps} steps>"
+            f"<GridWorld {spec.name!r}: {spec.width} x {spec.height}, {counted(len(self.agents), 'agent')} "
+            f"({counted(len(self.human_agent_indices), 'human')}, {counted(len(self.robot_agent_indices), 'robot')}), "
+            f"{self.action_space.n} actions, {counted(len(spec.goals), 'goal')}, {counted(self.max_steps, 'step')}>"
         )
 
     @property
@@ -190,7 +191,9 @@ class GridWorld(WorldModel):
         except TypeError:
             raise InvalidActionError(f"actions {actions!r}; give a whole number per agent. {self._valid_actions}") from None
         if len(ids) != n:
-            raise InvalidActionError(f"{len(ids)} actions for {n} agents: {actions!r}; give one action id per agent")
+            raise InvalidActionError(
+                f"{counted(len(ids), 'action')} for {counted(n, 'agent')}: {actions!r}; give one action id per agent"
+            )
         return self._checked_profiles(np.array(ids, dtype=np.int64).reshape(1, n))
 
     def _checked_profiles(self, profile_JN: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -214,8 +217,8 @@ class GridWorld(WorldModel):
 
         For those who want tuples, lists and dicts; ``empo_bi.enumerate_dag`` has the same in arrays, for millions of states.
         States are in topological order, the smallest one first where several are possible. ``transitions[i]`` has one
-        ``(profile, probabilities, successor indices)`` per profile, and is empty at a terminal state. The result is kept until
-        :meth:`clear_dag_cache`; the world is reset.
+        ``(profile, probabilities, successor indices)`` per profile, and is empty at a terminal state. The result is kept
+        until :meth:`clear_dag_cache`; the world is reset.
         """
         from empo_bi.dag.dag import enumerate_dag  # the DAG is built on worlds, not the other way round
         from empo_bi.dag.python_objects import as_python_objects
@@ -271,6 +274,12 @@ class GridWorld(WorldModel):
 
     def attainment(self, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]) -> npt.NDArray[np.bool_]:
         """Whether each goal is achieved in each state of a block, (S, G)."""
+        goals = list(goals)
+        for goal in goals:
+            if not hasattr(goal, "is_achieved"):
+                raise TypeError(
+                    f"{goal!r} is no goal; give goals alone, without the weights that generators yield with them"
+                )
         return attained(self.codec, steps, key_SW, goals)
 
     # --- gymnasium ----------------------------------------------------------------------------------------------------
@@ -289,7 +298,10 @@ class GridWorld(WorldModel):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
-        """Back to the initial state, or to ``options["state"]``. A ``seed`` makes the steps that follow repeatable."""
+        """Back to the initial state, or to ``options["state"]``. A ``seed`` makes the steps that follow repeatable.
+
+        Other options are ignored, as wrappers and PettingZoo's own test expect.
+        """
         super().reset(seed=seed)
         self._to_start()
         if options and "state" in options:
@@ -324,14 +336,27 @@ class GridWorld(WorldModel):
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 
-    def render(self, *, tile: int = 32) -> Any:
-        """The present state as an RGB array (height * tile, width * tile, 3), or as text in render mode "ansi"."""
+    def render(self, state: State | None = None, *, tile: int = 32) -> Any:
+        """A state (by default the present one) as RGB array (height * tile, width * tile, 3), or as text in mode "ansi"."""
         if self.render_mode == "ansi":
-            return self.to_text()
+            return self.to_text(state)
         from empo_bi.world.render import draw  # only when somebody looks
 
-        return draw(self.world_spec, self.get_state(), tile=tile)
+        return draw(self.world_spec, self._shown_state(state), tile=index(tile))
 
     def to_text(self, state: State | None = None) -> str:
-        """The map of a state (by default the present one) in the two-letter codes of world files."""
-        return text.draw(self.world_spec, self.get_state() if state is None else state)
+        """The map of a state (by default the present one) in the two-letter codes of world files.
+
+        Directions, carried items and flags do not show there; :meth:`describe` tells them.
+        """
+        return text.draw(self.world_spec, self._shown_state(state))
+
+    def describe(self, state: State | None = None) -> str:
+        """One line an agent: where it is, which way it faces, what it carries, whether it is terminated or paused."""
+        return text.describe_agents(self.world_spec, self._shown_state(state))
+
+    def _shown_state(self, state: State | None) -> State:
+        if state is None:
+            return self.get_state()
+        self.encode([state])  # refuses states of another world
+        return state

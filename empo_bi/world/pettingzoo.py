@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from pettingzoo import ParallelEnv
 
 from empo_bi.errors import InvalidActionError
 from empo_bi.world.gridworld import GridWorld
+
+try:
+    from pettingzoo import ParallelEnv
+except ImportError as error:
+    raise ImportError("the PettingZoo wrapper needs an extra: pip install 'empo-bi[multiagent]'") from error
 
 Observation = npt.NDArray[np.int64]
 
@@ -58,10 +62,15 @@ class ParallelGridWorld(ParallelEnv):
 
     def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
         if not self.agents:
-            raise RuntimeError("the world has ended and all agents have left; call reset() to start again")
+            raise RuntimeError("there are no agents: the world has ended, or not begun; call reset() to start")
         missing = [agent for agent in self.agents if agent not in actions]
-        if missing:
-            raise InvalidActionError(f"no action for {', '.join(missing)}; give one for every agent")
+        unknown = [str(agent) for agent in actions if agent not in self.agents]
+        if missing or unknown:
+            raise InvalidActionError(
+                f"give one action for each of {', '.join(self.agents)}"
+                + (f"; missing: {', '.join(missing)}" if missing else "")
+                + (f"; unknown: {', '.join(unknown)}" if unknown else "")
+            )
         profile = [actions[agent] for agent in self.possible_agents]
         observation, reward, terminated, truncated, info = self.world.step(profile)
         results = tuple(self._for_all(value) for value in (observation, reward, terminated, truncated, info))

@@ -77,11 +77,15 @@ def _find(source: str | os.PathLike[str]) -> Path:
     if shipped is not None and not path.suffix:
         return shipped
     # os.path answers False where pathlib raises: for names too long, or with a null character.
-    if os.path.isfile(path):
-        return path
+    for candidate in (path, *(Path(f"{path}{ending}") for ending in _YAML_ENDINGS)):
+        if os.path.isfile(candidate):
+            return candidate
     if shipped is not None:
         return shipped
-    if os.path.isdir(path):
+    inside = [full for full in worlds.available() if full.startswith(f"{name.rstrip('/')}/")]
+    if name and inside:
+        raise WorldNotFoundError(f"{name!r} is a folder of shipped worlds; give one of them: {', '.join(inside)}")
+    if name and os.path.isdir(path):
         raise WorldNotFoundError(f"{path} is a folder; give one of the world files in it")
     hint = did_you_mean(name, [*worlds.available(), *(full.split("/")[-1] for full in worlds.available())])
     raise WorldNotFoundError(
@@ -217,4 +221,4 @@ def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str) -> None
 def _name_of(mapping: Mapping[str, Any], otherwise: str) -> str:
     metadata = mapping.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return name if isinstance(name, str) and name else otherwise
+    return otherwise if name is None or name == "" else str(name)

@@ -6,35 +6,28 @@ key, a goal nobody can stand on, cells without a goal) are warnings, and errors 
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from empo_bi.errors import WorldFileError, WorldWarning, did_you_mean, short_repr
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, CellCode, Kind
+from empo_bi.world.slips import RELEVANT_KEYS, find_slips, is_list
 from empo_bi.world.source import WorldSource
 
 MAX_STEPS = 2**31 - 1
-_RELEVANT_KEYS = (
-    "map", "max_steps", "orientations", "can_push_rocks", "can_enter_magic_walls", "stumble_probability",
-    "solidify_probability", "enter_bush_success_prob", "action_class", "possible_goals", "metadata",
-)  # fmt: skip
-_IRRELEVANT_KEYS = ("partial_obs", "agent_view_size", "see_through_walls", "seed", "width", "height")
-KNOWN_KEYS = (*_RELEVANT_KEYS, *_IRRELEVANT_KEYS)
-OVERRIDES = (*_RELEVANT_KEYS, "actions")
+OVERRIDES = (*RELEVANT_KEYS, "actions")
 
-# Never occupied by anybody, hence of no use as goals and in no need of one (section 8.4).
+# Never occupied by anybody.
 _NEVER_ENTERED = {
     Kind.WALL, Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON, Kind.DISABLING_SWITCH,
 }  # fmt: skip
-_NEED_NO_GOAL = {*_NEVER_ENTERED, Kind.LAVA, Kind.MAGIC_WALL, Kind.BUSH}
 
 
 @dataclass(frozen=True)
@@ -111,16 +104,6 @@ class WorldSpec:
         return kind not in _NEVER_ENTERED
 
 
-def cells_without_goal(
-    cells: tuple[tuple[CellCode, ...], ...], rectangles: Sequence[tuple[int, int, int, int]]
-) -> list[tuple[int, int]]:
-    """Cells (x, y) of a map that need a goal (section 8.4) and lie in none of the rectangles."""
-    bare = np.array([[cell.kind not in _NEED_NO_GOAL for cell in row] for row in cells])
-    for x1, y1, x2, y2 in rectangles:
-        bare[max(y1, 0) : max(y2 + 1, 0), max(x1, 0) : max(x2 + 1, 0)] = False
-    return [(int(x), int(y)) for y, x in np.argwhere(bare)]
-
-
 def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *, strict: bool = False) -> WorldSpec:
     """Check a world's mapping, with the caller's ``overrides`` in place of the file's values.
 
@@ -133,7 +116,6 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
         For an override that does not exist.
     """
     source = _override(source, overrides or {})
-    slips = _unknown_keys(source)
     cells = _read_map(source)
     spec = WorldSpec(
         name=source.name,
@@ -148,10 +130,7 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
         goals=_read_goals(source),
         metadata=_read_metadata(source),
     )
-    if spec.goals and not any(agent.is_human for agent in spec.agents):
-        slips.append(f"{source.place('possible_goals')}: goals of humans, but no agent is yellow (code 'Ay')")
-    for find_slips in (_size_mismatch, _orientation_mismatch, _useless_goals, _uncovered_cells):
-        slips += find_slips(source, spec)
+    slips = find_slips(source, spec)
     if slips and strict:
         raise WorldFileError("\n".join(slips))
     for slip in slips:
@@ -167,9 +146,10 @@ def _override(source: WorldSource, overrides: Mapping[str, Any]) -> WorldSource:
             raise TypeError("give either actions= or action_class=, they mean the same")
         given["action_class"] = given.pop("actions")
     for key in given:
-        if key not in _RELEVANT_KEYS:
+        if key not in RELEVANT_KEYS:
             raise TypeError(
-                f"load_world() has no option {key!r}.{did_you_mean(key, OVERRIDES)} Options: strict, {', '.join(OVERRIDES)}"
+                f"load_world() has no option {key!r}.{did_you_mean(key, OVERRIDES)} Options: strict, require_human, "
+                f"require_robot, render_mode, {', '.join(OVERRIDES)}"
             )
     lines = {path: line for path, line in source.lines.items() if path[0] not in given}
     return WorldSource({**source.mapping, **given}, source.origin, source.name, lines, frozenset(given))
@@ -188,16 +168,13 @@ def _real(value: Any) -> float | None:
         return None
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
 # --- the map ----------------------------------------------------------------------------------------------------------
 
 
 def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
     if "map" not in source.mapping:
-        near = [key for key in source.mapping if str(key).lower() in ("maps", "grid", "layout")]
+        near = [key for key in source.mapping if str(key).lower() in ("grid", "layout")]
+        near += difflib.get_close_matches("map", map(str, source.mapping), n=1)
         hint = f" (found {near[0]!r}: is that it?)" if near else ""
         raise source.error(message=f"the key 'map' is missing{hint}; it holds the grid, two characters a cell")
     rows = _map_rows(source, source.mapping["map"])
@@ -225,7 +202,7 @@ def _map_rows(source: WorldSource, value: Any) -> list[str]:
     """The rows without white space, from any of the three forms: text, list of texts, list of lists of codes."""
     if isinstance(value, str):
         rows: list[Any] = value.strip().split("\n")
-    elif _is_list(value) and value:
+    elif is_list(value) and value:
         rows = list(value)
     else:
         raise source.error(
@@ -234,7 +211,7 @@ def _map_rows(source: WorldSource, value: Any) -> list[str]:
         )  # fmt: skip
     plain = []
     for y, row in enumerate(rows):
-        if _is_list(row) and all(isinstance(code, str) for code in row):
+        if is_list(row) and all(isinstance(code, str) for code in row):
             row = "".join(row)
         if not isinstance(row, str):
             raise source.error(
@@ -264,7 +241,10 @@ def _read_steps(source: WorldSource) -> int:
     value = source.mapping.get("max_steps", 100)
     steps = _whole(value)
     if steps is None or not 0 <= steps <= MAX_STEPS:
-        raise source.error("max_steps", message=f"found {short_repr(value)}, expected a whole number of steps, 0 or more")
+        raise source.error(
+            "max_steps",
+            message=f"found {short_repr(value)}, expected a whole number of steps, 0 or more (at most {MAX_STEPS:,})",
+        )
     return steps
 
 
@@ -288,15 +268,16 @@ def _read_action_set(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...
                 return name
     raise source.error(
         "action_class",
-        message=f"found {short_repr(value)}, expected one of {', '.join(names)} (or small, object, minimal, mine)."
-        + did_you_mean(str(value), names),
+        message=f"found {short_repr(value)}, expected {', '.join(codes.ACTION_SETS)}, "
+        "or the short forms small, object, minimal, mine."
+        + did_you_mean(str(value), [*names, "small", "object", "minimal", "mine"]),
     )
 
 
 def _read_colours(source: WorldSource, key: str, default: str) -> set[str]:
     """Colour letters as a text or list; None and the empty text mean nobody."""
     value = source.mapping.get(key, default)
-    letters = list(value) if isinstance(value, str) or _is_list(value) else [] if value is None else [value]
+    letters = list(value) if isinstance(value, str) or is_list(value) else [] if value is None else [value]
     for letter in letters:
         if not isinstance(letter, str) or letter not in codes.COLOURS:
             raise source.error(
@@ -330,7 +311,7 @@ def _read_agents(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...]) -
 
 def _read_orientations(source: WorldSource, n_agents: int) -> list[int]:
     value = source.mapping.get("orientations", 0)
-    if _is_list(value):
+    if is_list(value):
         given = [_direction(source, entry, ("orientations", i)) for i, entry in enumerate(value)]
         return (given + [0] * n_agents)[:n_agents]
     return [_direction(source, value, ("orientations",))] * n_agents
@@ -356,7 +337,7 @@ def _read_goals(source: WorldSource) -> tuple[GoalSpec, ...]:
     entries = source.mapping.get("possible_goals")
     if entries is None:
         return ()
-    if not _is_list(entries):
+    if not is_list(entries):
         raise source.error(
             "possible_goals", message=f"found {short_repr(entries)}, expected a list with one goal an entry, as in '- 3,2'"
         )
@@ -372,7 +353,7 @@ def _read_goal(source: WorldSource, entry: Any, i: int) -> GoalSpec:
         if "goal" not in entry or set(entry) - {"goal", "weight"}:
             raise source.error(
                 "possible_goals", i, message=f"found keys {sorted(map(str, entry))}, expected 'goal' and perhaps "
-                "'weight', as in '{goal: \"3,2\", weight: 2}'",
+                "'weight', as in '{goal: \"3,2\", weight: 2}': mind the quotes around the cell",
             )  # fmt: skip
         where, weight = entry["goal"], _real(entry.get("weight", 1.0)) or 0.0
         if not 0 < weight < math.inf:
@@ -397,9 +378,9 @@ def _goal_numbers(where: Any) -> list[int] | None:
     """Two or four integers, or None if ``where`` is no goal."""
     if isinstance(where, str):
         parts: list[Any] = where.split(",")
-    elif _is_list(where):
+    elif is_list(where):
         parts = list(where)
-        if len(parts) == 2 and all(_is_list(p) and len(p) == 2 for p in parts):
+        if len(parts) == 2 and all(is_list(p) and len(p) == 2 for p in parts):
             parts = [*parts[0], *parts[1]]
         if any(_real(p) is None for p in parts):
             return None
@@ -418,68 +399,3 @@ def _whole_number(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,9}", plain):
         raise ValueError(text)
     return int(plain)
-
-
-# --- slips: warnings, or errors under strict --------------------------------------------------------------------------
-
-
-def _unknown_keys(source: WorldSource) -> list[str]:
-    return [
-        f"{source.place(str(key))}: unknown key, ignored.{did_you_mean(str(key), KNOWN_KEYS)}"
-        for key in source.mapping
-        if key not in (*KNOWN_KEYS, "grid_size")
-    ]
-
-
-def _size_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
-    return [
-        f"{source.place(key)}: found {source.mapping[key]!r}, but the map has {size}; the map counts, remove the key"
-        for key, size in (("width", spec.width), ("height", spec.height))
-        if source.mapping.get(key, size) != size
-    ]
-
-
-def _orientation_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
-    """A list that is too short or too long is allowed (section 1.4), and easily a slip."""
-    value = source.mapping.get("orientations")
-    if value is None or not _is_list(value) or len(value) in (0, len(spec.agents)):
-        return []
-    where = ", ".join(f"{i} ({agent.colour}) at {agent.x},{agent.y}" for i, agent in enumerate(spec.agents))
-    return [
-        f"{source.place('orientations')}: {len(value)} directions for {len(spec.agents)} agents; those without one face "
-        f"east, surplus ones are ignored. Agents are numbered in reading order: {where}"
-    ]
-
-
-def _useless_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
-    """Goals that reach off the grid, and goals without any cell that somebody could stand on."""
-    usable = np.array([[spec.can_be_occupied(x, y) for x in range(spec.width)] for y in range(spec.height)])
-    slips = []
-    for i, goal in enumerate(spec.goals):
-        x1, y1, x2, y2 = goal.rectangle
-        what = f"the cell {x1},{y1}" if goal.is_cell else f"the rectangle {x1},{y1},{x2},{y2}"
-        if x1 < 0 or y1 < 0 or x2 >= spec.width or y2 >= spec.height:
-            slips.append(
-                f"{source.place('possible_goals', i)}: {what} is not all on the grid, whose cells are 0,0 to "
-                f"{spec.width - 1},{spec.height - 1}"
-            )
-        elif not usable[y1 : y2 + 1, x1 : x2 + 1].any():
-            slips.append(
-                f"{source.place('possible_goals', i)}: nobody can ever stand on {what}, "
-                "there is only wall or what works like one"
-            )
-    return slips
-
-
-def _uncovered_cells(source: WorldSource, spec: WorldSpec) -> list[str]:
-    """Cells where a human can stand and that belong to no goal (section 8.4, C11)."""
-    if not spec.goals:
-        return []
-    bare = [f"({x},{y})" for x, y in cells_without_goal(spec.cells, [goal.rectangle for goal in spec.goals])]
-    if not bare:
-        return []
-    shown = ", ".join(bare[:12]) + (f" and {len(bare) - 12} more" if len(bare) > 12 else "")
-    return [
-        f"{source.place('possible_goals')}: no goal covers the cells {shown}; a human who is there has nothing to "
-        "strive for nearby, and phase 2 may refuse the world. Add goals for them"
-    ]

@@ -165,6 +165,11 @@ def test_a_bad_world_is_named_with_state_and_profile(case: str) -> None:
         enumerate_dag(Table(table, 1, n_actions=len(table[1])), level_fct=level_fct, progress=False)
 
 
+def test_a_name_is_no_world() -> None:
+    with pytest.raises(TypeError, match=r"'off_switch' is no world.*load_world"):
+        enumerate_dag("off_switch")
+
+
 def test_an_unhashable_start_is_an_error() -> None:
     with pytest.raises(InvalidWorldError, match="the initial state is not hashable"):
         enumerate_dag(Table({}, [1]), progress=False)

@@ -307,6 +307,35 @@ def test_render_gives_a_picture_or_text_by_mode(contest: GridWorld) -> None:
         load_quietly(CONTEST, render_mode="human")
 
 
+def test_a_state_of_another_world_is_not_drawn(contest: GridWorld) -> None:
+    other = load_world("asymmetric_freeing").initial_state()
+    for look in (contest.to_text, contest.render, contest.describe):
+        with pytest.raises(InvalidStateError):
+            look(other)
+
+
+def test_a_given_state_is_drawn_and_described_without_going_there(contest: GridWorld) -> None:
+    before = contest.get_state()
+    ((_, turned),) = contest.transition_probabilities(before, [1, 0])
+    assert not np.array_equal(contest.render(turned), contest.render())
+    assert contest.describe(turned).splitlines() == [
+        "human 0 (yellow) at 1,1 facing north",
+        "robot 1 (grey) at 3,1 facing west",
+    ]
+    assert contest.get_state() == before
+
+
+def test_likely_mistakes_are_explained(contest: GridWorld) -> None:
+    with pytest.raises(InvalidStateError, match=r"write encode\(\[state\]\)"):
+        contest.encode(contest.initial_state())
+    world = load_world("asymmetric_freeing")
+    pairs = list(world.possible_goal_generator.generate(world.initial_state(), 0))
+    with pytest.raises(TypeError, match="without the weights"):
+        world.attainment(0, world.initial_key, pairs)
+    with pytest.raises(ValueError, match="this world has agents 0 to 2"):
+        next(world.possible_goal_generator.generate(world.initial_state(), 7))
+
+
 # --- blocks from strangers --------------------------------------------------------------------------------------------
 
 
@@ -410,8 +439,10 @@ def test_the_parallel_wrapper_refuses_missing_actions_and_steps_after_the_end(co
     observations, infos = env.reset(seed=1)
     assert infos["human_0"] is not infos["robot_1"]
     assert observations["human_0"] is not observations["robot_1"]
-    with pytest.raises(InvalidActionError, match="no action for robot_1"):
+    with pytest.raises(InvalidActionError, match="missing: robot_1"):
         env.step({"human_0": 0})
+    with pytest.raises(InvalidActionError, match="unknown: robot_2"):
+        env.step({"human_0": 0, "robot_1": 0, "robot_2": 0})
     with pytest.raises(InvalidActionError, match="whole number"):
         env.step({"human_0": 0, "robot_1": 1.9})
     while env.agents:

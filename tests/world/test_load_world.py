@@ -67,10 +67,20 @@ def test_a_file_in_this_folder_is_found_by_its_name(tmp_path: Path, monkeypatch:
     assert load_world("mine.yaml").max_steps == 3
 
 
+def test_a_file_is_found_without_its_ending_and_a_folder_of_worlds_lists_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.yaml").write_text(SMALL_YAML)
+    monkeypatch.chdir(tmp_path)
+    assert load_world("mine").max_steps == 3
+    with pytest.raises(WorldNotFoundError, match=r"'buttons' is a folder of shipped worlds.*buttons/off_switch"):
+        load_world("buttons")
+
+
 def test_what_to_text_prints_can_be_loaded_again() -> None:
     for name in empo_bi.worlds.available():
         world = load_world(name)
-        again = load_world({"map": world.to_text()})
+        again = load_world({"map": world.to_text()}, actions=world.world_spec.action_set)
         assert again.world_spec.cells == world.world_spec.cells
 
 
@@ -107,7 +117,7 @@ def test_goals_in_every_syntax() -> None:
         "1,1",
         " 1 , 1 ",
         [1, 1],
-        [1.9, 1.2],
+        [1.0, 1.0],
         "2,1,1,1",
         [2, 1, 1, 1],
         [[1, 1], [2, 1]],
@@ -132,6 +142,8 @@ def test_without_weights_each_of_n_goals_weighs_one_nth_and_duplicates_count() -
 BAD_MAPPINGS = {
     "no map": ({"max_steps": 3}, "'map' is missing"),
     "a map under another name": ({"grid": MAP}, "found 'grid'"),
+    "a map with a typo": ({"mapp": MAP}, "found 'mapp'"),
+    "more steps than can be counted": (with_key(max_steps=10**12), r"at most 2,147,483,647"),
     "ragged rows": ({"map": "We We We\nWe We\nWe We We"}, r"row 1 has 2 cells, row 0 has 3"),
     "half a cell": ({"map": "We We We\nWe W We\nWe We We"}, r"row 1 has 5 characters"),
     "an empty row inside": ({"map": "We We We\n\nWe We We\nWe We We"}, r"row 1 has 0 cells"),
@@ -326,12 +338,15 @@ def test_a_missing_human_or_robot_is_an_error_where_one_is_needed(code: str, opt
 # --- bad input: warnings ----------------------------------------------------------------------------------------------
 
 SLIPS = {
-    "an unknown key": (with_key(max_step=5), r"max_step: unknown key, ignored. Did you mean 'max_steps'"),
+    "an unknown key": (with_key(max_step=5), r"max_step: unknown key. Did you mean 'max_steps'"),
     "a goal on a wall": (with_key(possible_goals=["0,0", "1,1,2,1"]), r"goals\[0\]: nobody can ever stand on the cell 0,0"),
     "a goal off the grid": (with_key(possible_goals=["4,1", "1,1,2,1"]), r"goals\[0\]: the cell 4,1 is not all on the grid"),
     "a rectangle that sticks out": (with_key(possible_goals=["1,1,9,1"]), r"the rectangle 1,1,9,1 is not all on the grid"),
     "a rectangle of walls": (with_key(possible_goals=["0,0,3,0", "1,1,2,1"]), r"nobody can ever stand on the rectangle"),
     "cells without a goal": (with_key(possible_goals=["1,1"]), r"no goal covers the cells \(2,1\)"),
+    "a key of another name": (with_key(goals=["1,1"]), r"goals: unknown key. Did you mean 'possible_goals'"),
+    "a kill button nobody can press": ({"map": MAP.replace("Ae", "Ki")}, r"nobody can press it with SmallActions"),
+    "half a cell": (with_key(possible_goals=[[1.5, 1], "1,1,2,1"]), r"goals\[0\]: \[1.5, 1\] is read as 1,1"),
     "too few directions": (with_key(orientations=["n"]), r"orientations: 1 directions for 2 agents"),
     "too many directions": (with_key(orientations=["n", "s", "e"]), r"3 directions for 2 agents.*1 \(grey\) at 2,1"),
     "a width that is not the map's": (with_key(width=9), r"width: found 9, but the map has 4"),
@@ -372,6 +387,13 @@ def test_keys_that_only_matter_for_observations_are_accepted() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_world(with_key(partial_obs=False, agent_view_size=5, see_through_walls=True, seed=2, width=4, height=3))
+
+
+def test_a_kill_button_is_no_slip_where_the_action_set_is_given() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_world({"map": MAP.replace("Ae", "Ki"), "action_class": "SmallActions"})
+        load_world({"map": MAP.replace("Ae", "Ki")}, actions="object")
 
 
 def test_world_files_are_plain_yaml_for_everybody_else() -> None:

@@ -7,12 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from empo_bi.world.encoding import StateCodec
-from empo_bi.world.layout import StateLayout
+from empo_bi import load_world
 from empo_bi.world.render import draw
-from empo_bi.world.source import read_source
-from empo_bi.world.spec import read_spec
-from empo_bi.world.tables import build_tables
 
 SIZE = 32
 EAST, SOUTH, WEST, NORTH = range(4)
@@ -49,10 +45,8 @@ KINDS = [
 def world_of(*codes, **keys):
     """Spec and initial state of a world with the codes in a row, the first of them at (1, 1), between rows of floor."""
     floor = [".."] * (len(codes) + 2)
-    spec = read_spec(read_source({"map": [floor, ["..", *codes, ".."], floor], **keys}))
-    layout = StateLayout(spec)
-    codec = StateCodec(layout, build_tables(layout))
-    return spec, codec.decode(0, codec.pack(layout.initial_row[None].copy()))[0]
+    world = load_world({"map": [floor, ["..", *codes, ".."], floor], "action_class": "ObjectActions"} | keys)
+    return world.world_spec, world.initial_state()
 
 
 def cell(picture, x, y=1, size=SIZE):

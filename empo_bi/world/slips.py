@@ -1,0 +1,149 @@
+"""What looks like a slip in a world file that can be used all the same: a typo in a key, a goal in a wall, a button that
+nobody can press. Each is a warning, and an error under ``strict=True``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from empo_bi.errors import did_you_mean, short_repr
+from empo_bi.world.codes import Action, CellCode, Kind
+from empo_bi.world.source import WorldSource
+
+if TYPE_CHECKING:
+    from empo_bi.world.spec import WorldSpec
+
+RELEVANT_KEYS = (
+    "map", "max_steps", "orientations", "can_push_rocks", "can_enter_magic_walls", "stumble_probability",
+    "solidify_probability", "enter_bush_success_prob", "action_class", "possible_goals", "metadata",
+)  # fmt: skip
+_IRRELEVANT_KEYS = ("partial_obs", "agent_view_size", "see_through_walls", "seed", "width", "height")
+KNOWN_KEYS = (*RELEVANT_KEYS, *_IRRELEVANT_KEYS)
+
+# Cells that need not belong to a goal (section 8.4).
+_NEED_NO_GOAL = {
+    Kind.WALL, Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON, Kind.DISABLING_SWITCH,
+    Kind.LAVA, Kind.MAGIC_WALL, Kind.BUSH,
+}  # fmt: skip
+
+
+def find_slips(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """All complaints, in the order of the checks."""
+    checks = (
+        _unknown_keys, _size_mismatch, _orientation_mismatch, _dead_buttons,
+        _goals_of_nobody, _fractional_goals, _useless_goals, _uncovered_cells,
+    )  # fmt: skip
+    return [slip for check in checks for slip in check(source, spec)]
+
+
+def is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def cells_without_goal(
+    cells: tuple[tuple[CellCode, ...], ...], rectangles: Sequence[tuple[int, int, int, int]]
+) -> list[tuple[int, int]]:
+    """Cells (x, y) of a map that need a goal (section 8.4) and lie in none of the rectangles."""
+    bare = np.array([[cell.kind not in _NEED_NO_GOAL for cell in row] for row in cells])
+    for x1, y1, x2, y2 in rectangles:
+        bare[max(y1, 0) : max(y2 + 1, 0), max(x1, 0) : max(x2 + 1, 0)] = False
+    return [(int(x), int(y)) for y, x in np.argwhere(bare)]
+
+
+# What people write for keys that have another name.
+_OTHER_NAMES = {"goals": "possible_goals", "steps": "max_steps", "horizon": "max_steps", "actions": "action_class"}
+
+
+def _unknown_keys(source: WorldSource, spec: WorldSpec) -> list[str]:
+    unknown = [str(key) for key in source.mapping if key not in (*KNOWN_KEYS, "grid_size")]
+    hints = [
+        f" Did you mean {_OTHER_NAMES[key]!r}?" if key in _OTHER_NAMES else did_you_mean(key, KNOWN_KEYS) for key in unknown
+    ]
+    return [f"{source.place(key)}: unknown key.{hint}" for key, hint in zip(unknown, hints, strict=True)]
+
+
+def _size_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
+    return [
+        f"{source.place(key)}: found {source.mapping[key]!r}, but the map has {size}; the map counts, remove the key"
+        for key, size in (("width", spec.width), ("height", spec.height))
+        if source.mapping.get(key, size) != size
+    ]
+
+
+def _orientation_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """A list that is too short or too long is allowed (section 1.4), and easily a slip."""
+    value = source.mapping.get("orientations")
+    if value is None or not is_list(value) or len(value) in (0, len(spec.agents)):
+        return []
+    where = ", ".join(f"{i} ({agent.colour}) at {agent.x},{agent.y}" for i, agent in enumerate(spec.agents))
+    return [
+        f"{source.place('orientations')}: {len(value)} directions for {len(spec.agents)} agents; those without one face "
+        f"east, surplus ones are ignored. Agents are numbered in reading order: {where}"
+    ]
+
+
+def _dead_buttons(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """A kill button alone does not call for the actions to press it (section 1.5), which is easily overlooked."""
+    kill_buttons = any(cell.kind == Kind.KILL_BUTTON for row in spec.cells for cell in row)
+    if not kill_buttons or Action.TOGGLE in spec.actions or source.mapping.get("action_class") is not None:
+        return []
+    return [
+        f"{source.place('map')}: there is a kill button, but nobody can press it with {spec.action_set}; "
+        "set action_class: ObjectActions, or action_class: SmallActions if that is meant"
+    ]
+
+
+def _goals_of_nobody(source: WorldSource, spec: WorldSpec) -> list[str]:
+    if not spec.goals or any(agent.is_human for agent in spec.agents):
+        return []
+    return [f"{source.place('possible_goals')}: goals of humans, but no agent is yellow (code 'Ay')"]
+
+
+def _fractional_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """Coordinates are truncated (section 8.1)."""
+    slips = []
+    for i, entry in enumerate(source.mapping.get("possible_goals") or []):
+        where: Any = entry.get("goal") if isinstance(entry, Mapping) else entry
+        parts = [p for part in where for p in (part if is_list(part) else [part])] if is_list(where) else []
+        if any(isinstance(p, float) and p != int(p) for p in parts):
+            rectangle = ",".join(map(str, spec.goals[i].rectangle[: 2 if spec.goals[i].is_cell else 4]))
+            what = f"{short_repr(where)} is read as {rectangle}"
+            slips.append(f"{source.place('possible_goals', i)}: {what}; cells are whole numbers")
+    return slips
+
+
+def _useless_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """Goals that reach off the grid, and goals without any cell that somebody could stand on."""
+    usable = np.array([[spec.can_be_occupied(x, y) for x in range(spec.width)] for y in range(spec.height)])
+    slips = []
+    for i, goal in enumerate(spec.goals):
+        x1, y1, x2, y2 = goal.rectangle
+        what = f"the cell {x1},{y1}" if goal.is_cell else f"the rectangle {x1},{y1},{x2},{y2}"
+        if x1 < 0 or y1 < 0 or x2 >= spec.width or y2 >= spec.height:
+            slips.append(
+                f"{source.place('possible_goals', i)}: {what} is not all on the grid, whose cells are 0,0 to "
+                f"{spec.width - 1},{spec.height - 1}"
+            )
+        elif not usable[y1 : y2 + 1, x1 : x2 + 1].any():
+            slips.append(
+                f"{source.place('possible_goals', i)}: nobody can ever stand on {what}, "
+                "there is only wall or what works like one"
+            )
+    return slips
+
+
+def _uncovered_cells(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """Cells where a human can stand and that belong to no goal (section 8.4, C11)."""
+    if not spec.goals:
+        return []
+    bare = [f"({x},{y})" for x, y in cells_without_goal(spec.cells, [goal.rectangle for goal in spec.goals])]
+    if not bare:
+        return []
+    shown = ", ".join(bare[:12]) + (f" and {len(bare) - 12} more" if len(bare) > 12 else "")
+    return [
+        f"{source.place('possible_goals')}: no goal covers the cells {shown}; a human who is there has nothing to "
+        "strive for nearby, and phase 2 may refuse the world. Add goals for them"
+    ]
