@@ -7,8 +7,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
+from numba import njit
 
 import empo_bi
 from empo_bi import load_world
@@ -86,6 +89,13 @@ def test_compiling_is_announced_once_and_a_warm_start_is_silent(tmp_path: Path) 
         for _ in range(2)
     ]
     assert [notice.count("compiles its kernels") for notice in notices] == [1, 0]
+
+
+def test_other_peoples_functions_are_compiled_as_ever_and_not_announced(caplog: pytest.LogCaptureFixture) -> None:
+    namespace: dict[str, Any] = {"__name__": None}
+    exec("def twice(x): return 2 * x", namespace)  # a function without a module, as notebooks have them
+    assert njit(namespace["twice"])(3) == 6
+    assert "compiles" not in caplog.text
 
 
 def test_without_a_folder_for_the_cache_everything_works_and_one_is_told_why_it_is_slow(tmp_path: Path) -> None:

@@ -49,8 +49,9 @@ class _CompilationNotice(event.Listener):
         self._told = False
 
     def on_start(self, what: event.Event) -> None:
-        function = what.data["dispatcher"].py_func
-        if not self._told and function.__module__.startswith(f"{_PACKAGE.name}."):
+        # Called for everybody's functions, so nothing may be taken for granted.
+        function = getattr((what.data or {}).get("dispatcher"), "py_func", None)
+        if not self._told and str(getattr(function, "__module__", "")).startswith(f"{_PACKAGE.name}."):
             self._told = True
             _log.warning("empo_bi compiles its kernels, once per installation; this takes 10 to 25 seconds")
 

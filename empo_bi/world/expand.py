@@ -117,24 +117,57 @@ def expand_block(  # type: ignore[no-untyped-def]
     key_KW = np.empty((capacity, n_words), np.uint64)
     prob_K = np.empty(capacity)
     slots = np.empty(2 * FEW_OUTCOMES, np.int64)
-    n = np.int64(0)
-    for s in range(n_states):
-        end = np.int64(-1)
-        while end < 0:
-            end = expand_state(
-                world, chances, key_SW, s, profile_JN, board, row, intents, step, odds, slots, count_SJ, key_KW, prob_K, n
-            )  # fmt: skip
-            if end == BAD_KEY or end == TOO_MANY_OUTCOMES:
-                return count_SJ, key_KW, prob_K, end, s
-            if end < 0:
-                capacity = 2 * (capacity - end)
-                key_KW, prob_K = grown_keys(key_KW, n, capacity), grown_probs(prob_K, n, capacity)
-                n_slots = slots.size
-                while n_slots < -2 * end:
-                    n_slots *= 2
-                slots = np.empty(n_slots, np.int64)
-        n = end
-    return count_SJ, key_KW, prob_K, n, n_states
+    s, n, wanted = np.int64(0), np.int64(0), np.int64(0)
+    while s < n_states:
+        s, n, wanted = expand_states(
+            world, chances, key_SW, s, profile_JN, board, row, intents, step, odds, slots, count_SJ, key_KW, prob_K, n
+        )  # fmt: skip
+        if wanted < 0:
+            return count_SJ, key_KW, prob_K, wanted, s
+        if s < n_states:
+            capacity = 2 * (capacity + wanted)
+            key_KW, prob_K = grown_keys(key_KW, n, capacity), grown_probs(prob_K, n, capacity)
+            n_slots = slots.size
+            while n_slots < 2 * wanted:
+                n_slots *= 2
+            slots = np.empty(n_slots, np.int64)
+    return count_SJ, key_KW, prob_K, n, s
+
+
+@rule
+def expand_states(  # type: ignore[no-untyped-def]
+    world: IntArray,
+    chances: FloatArray,
+    key_SW: KeyArray,
+    s: int,
+    profile_JN: IntArray,
+    board: IntArray,
+    row: IntArray,
+    intents: IntArray,
+    step: IntArray,
+    odds: FloatArray,
+    slots: IntArray,
+    count_SJ: npt.NDArray[np.int32],
+    key_KW: KeyArray,
+    prob_K: FloatArray,
+    n: int,
+):
+    """Append the successors of the states from ``s`` on, as long as there is room.
+
+    Returns the next state to do, the number of entries, and, if it stopped early, how many more entries are wanted (or
+    ``BAD_KEY``, ``TOO_MANY_OUTCOMES``). The long list of arguments is scratch space and results: functions that allocate
+    nothing are much faster (see ``jit``).
+    """
+    while s < key_SW.shape[0]:
+        end = expand_state(
+            world, chances, key_SW, s, profile_JN, board, row, intents, step, odds, slots, count_SJ, key_KW, prob_K, n
+        )  # fmt: skip
+        if end == BAD_KEY or end == TOO_MANY_OUTCOMES:
+            return s, n, end
+        if end < 0:
+            return s, n, -end
+        s, n = s + 1, end
+    return s, n, np.int64(0)
 
 
 @inlined
@@ -157,9 +190,8 @@ def expand_state(
 ) -> int:
     """Append the successors of state ``s``, for one profile after the other.
 
-    Returns the number of entries there are then. If the arrays are too short, it returns how many entries the next profile
-    may need, as a negative number, and has to be called again for the same state with longer ones. The long list of
-    arguments is scratch space and results: functions that allocate nothing are much faster (see ``jit``).
+    Returns the number of entries there are then or, if the arrays are too short, how many entries the next profile may
+    need, as a negative number: the same state has to be done again with longer ones.
     """
     unpack(world, key_SW, s, row)
     if not is_valid(world, row):
