@@ -154,75 +154,43 @@ def expand_states(  # type: ignore[no-untyped-def]
 ):
     """Append the successors of the states from ``s`` on, as long as there is room.
 
-    Returns the next state to do, the number of entries, and, if it stopped early, how many more entries are wanted (or
-    ``BAD_KEY``, ``TOO_MANY_OUTCOMES``). The long list of arguments is scratch space and results: functions that allocate
-    nothing are much faster (see ``jit``).
+    Returns the next state to do, the number of entries, and, if it stopped early, how many more entries a profile of that
+    state may need (or ``BAD_KEY``, ``TOO_MANY_OUTCOMES``). The long list of arguments is scratch space and results: functions
+    that allocate nothing are much faster (see ``jit``).
     """
     while s < key_SW.shape[0]:
-        end = expand_state(
-            world, chances, key_SW, s, profile_JN, board, row, intents, step, odds, slots, count_SJ, key_KW, prob_K, n
-        )  # fmt: skip
-        if end == BAD_KEY or end == TOO_MANY_OUTCOMES:
-            return s, n, end
-        if end < 0:
-            return s, n, -end
-        s, n = s + 1, end
-    return s, n, np.int64(0)
-
-
-@inlined
-def expand_state(
-    world: IntArray,
-    chances: FloatArray,
-    key_SW: KeyArray,
-    s: int,
-    profile_JN: IntArray,
-    board: IntArray,
-    row: IntArray,
-    intents: IntArray,
-    step: IntArray,
-    odds: FloatArray,
-    slots: IntArray,
-    count_SJ: npt.NDArray[np.int32],
-    key_KW: KeyArray,
-    prob_K: FloatArray,
-    n: int,
-) -> int:
-    """Append the successors of state ``s``, for one profile after the other.
-
-    Returns the number of entries there are then or, if the arrays are too short, how many entries the next profile may
-    need, as a negative number: the same state has to be done again with longer ones.
-    """
-    unpack(world, key_SW, s, row)
-    if not is_valid(world, row):
-        return BAD_KEY
-    lay_out(world, board, row)
-    close_held_cells(world, board)
-    read_intents(world, board, intents)
-    for slot in range(row.size):  # forced actions are consumed now
-        row[slot] = board[slot]
-    for j in range(profile_JN.shape[0]):
-        first = n
-        n_outcomes = 1
-        has_draws = prepare(world, intents, profile_JN, j, step)
-        if has_draws:
-            form_blocks(world, intents, step)
-            n_outcomes = plan_draws(world, chances, board, step, odds)
-            if n_outcomes == 0:
-                return TOO_MANY_OUTCOMES
-        if n + n_outcomes > prob_K.size or 2 * n_outcomes > slots.size:
-            reopen_held_cells(world, board)
-            return -n_outcomes
-        if has_draws:
-            n = play_draws(world, board, row, step, odds, key_KW, prob_K, slots, n_outcomes, n)
-        else:
-            play_certain(world, board, step)
-            write_entry(world, board, 1.0, key_KW, prob_K, n)
-            restore(world, board, row)
-            n += 1
-        count_SJ[s, j] = n - first
-    reopen_held_cells(world, board)
-    return n
+        begin = n
+        unpack(world, key_SW, s, row)
+        if not is_valid(world, row):
+            return s, begin, BAD_KEY
+        lay_out(world, board, row)
+        close_held_cells(world, board)
+        read_intents(world, board, intents)
+        for slot in range(row.size):  # forced actions are consumed now
+            row[slot] = board[slot]
+        for j in range(profile_JN.shape[0]):
+            first = n
+            n_outcomes = 1
+            has_draws = prepare(world, intents, profile_JN, j, step)
+            if has_draws:
+                form_blocks(world, intents, step)
+                n_outcomes = plan_draws(world, chances, board, step, odds)
+                if n_outcomes == 0:
+                    return s, begin, TOO_MANY_OUTCOMES
+            if n + n_outcomes > prob_K.size or 2 * n_outcomes > slots.size:
+                reopen_held_cells(world, board)
+                return s, begin, n_outcomes  # the whole state is done again, with more room
+            if has_draws:
+                n = play_draws(world, board, row, step, odds, key_KW, prob_K, slots, n_outcomes, n)
+            else:
+                play_certain(world, board, step)
+                write_entry(world, board, 1.0, key_KW, prob_K, n)
+                restore(world, board, row)
+                n += 1
+            count_SJ[s, j] = n - first
+        reopen_held_cells(world, board)
+        s += 1
+    return s, n, 0
 
 
 @rule

@@ -374,26 +374,28 @@ def test_a_warning_points_to_the_line_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text(SMALL_YAML + "stumbel_probability: 0.1\n")
     with pytest.warns(WorldWarning, match=r"w.yaml:6: stumbel_probability: unknown key.*'stumble_probability'"):
-        load_world(path)
+        assert load_world(path).world_spec.stumble_probability == 0.5
 
 
 def test_a_good_world_loads_in_silence() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        load_world(with_key(possible_goals=["1,1", "2,1"], metadata={"name": "x"}, seed=3), strict=True)
+        world = load_world(with_key(possible_goals=["1,1", "2,1"], metadata={"name": "x"}, seed=3), strict=True)
+    assert (world.world_spec.name, len(world.world_spec.goals)) == ("x", 2)
 
 
 def test_keys_that_only_matter_for_observations_are_accepted() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        load_world(with_key(partial_obs=False, agent_view_size=5, see_through_walls=True, seed=2, width=4, height=3))
+        world = load_world(with_key(partial_obs=False, agent_view_size=5, see_through_walls=True, seed=2, width=4, height=3))
+    assert world.initial_state() == load_world(SMALL).initial_state()
 
 
 def test_a_kill_button_is_no_slip_where_the_action_set_is_given() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        load_world({"map": MAP.replace("Ae", "Ki"), "action_class": "SmallActions"})
-        load_world({"map": MAP.replace("Ae", "Ki")}, actions="object")
+        assert "toggle" not in load_world({"map": MAP.replace("Ae", "Ki"), "action_class": "SmallActions"}).action_names
+        assert "toggle" in load_world({"map": MAP.replace("Ae", "Ki")}, actions="object").action_names
 
 
 def test_world_files_are_plain_yaml_for_everybody_else() -> None:
