@@ -155,8 +155,8 @@ def expand_states(  # type: ignore[no-untyped-def]
     """Append the successors of the states from ``s`` on, as long as there is room.
 
     Returns the next state to do, the number of entries, and, if it stopped early, how many more entries a profile of that
-    state may need (or ``BAD_KEY``, ``TOO_MANY_OUTCOMES``). The long list of arguments is scratch space and results: functions
-    that allocate nothing are much faster (see ``jit``).
+    state may need (or ``BAD_KEY``, ``TOO_MANY_OUTCOMES``). The long list of arguments is scratch space and results, since
+    functions that allocate nothing are much faster (see ``jit``).
     """
     while s < key_SW.shape[0]:
         begin = n
