@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -177,7 +176,6 @@ def main() -> None:
     )
     parser.add_argument("--no-start", action="store_true", help="leave out cold and warm start times")
     options = parser.parse_args()
-    random.seed(0)
     print_comparison(options.worlds)
     print_cost_of_objects()
     if not options.no_start:
