@@ -1,39 +1,94 @@
-"""The arrays of one level: :class:`BodySlice`, what a level adds, and :class:`LevelSlice`, what a level consists of.
+"""The arrays of one level: :class:`BodySlice`, what is stored of it, and :class:`LevelSlice`, what the solver reads.
 
-A *body* is a state without its step. In a world whose rules do not depend on the step, a body's transitions are computed
-and kept once, in the slice of the level where it is first reached, and shared by all later levels.
+A *body* is a state without its step, where the world's rules do not depend on the step; elsewhere a body is simply a state.
+Bodies are numbered in the order of discovery. A body's transitions are computed and stored once, in the slice of the level
+where it is first expanded, and shared by all levels that the body is on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.world.expand import Expansion, KeyArray
+from empo_bi.world.expand import KeyArray
 
 IndexArray = npt.NDArray[np.int64]
+SuccessorArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+ByteArray = npt.NDArray[np.uint8]
+Bodies = range | IndexArray  # ascending numbers; a range wherever they are consecutive
+
+PRECISIONS = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
 
 
-@dataclass(frozen=True)
+def bodies_from(numbers: IndexArray) -> Bodies:
+    """Ascending numbers as a range if they are consecutive."""
+    if len(numbers) == 0:
+        return range(0)
+    first, last = int(numbers[0]), int(numbers[-1])
+    return range(first, last + 1) if last - first + 1 == len(numbers) else numbers
+
+
+def as_array(bodies: Bodies) -> IndexArray:
+    return np.arange(bodies.start, bodies.stop, dtype=np.int64) if isinstance(bodies, range) else bodies
+
+
+def places_in(bodies: Bodies, wanted: IndexArray) -> tuple[BoolArray, IndexArray]:
+    """Which of the ascending ``wanted`` numbers are among ``bodies``, and at what place each of those is."""
+    if isinstance(bodies, range):
+        inside = (wanted >= bodies.start) & (wanted < bodies.stop)
+        return inside, wanted[inside] - bodies.start
+    place = np.searchsorted(bodies, wanted)
+    inside = place < len(bodies)
+    inside[inside] = bodies[place[inside]] == wanted[inside]
+    return inside, place[inside]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BodySlice:
-    """Bodies ``first`` to ``first + B - 1``, numbered in the order of discovery, and where they lead.
+    """What is stored of one level: S states on it, B bodies that it adds, E bodies that are expanded here.
 
-    What is trivial is left out: ``count_BJ`` is None if every profile has one successor, ``prob_K`` if every probability
-    is 1. Bodies that are first reached at the horizon have no transitions; then ``succ_K`` is None.
+    What is trivial is left out: ``count_EJ`` is None if every profile has one successor, ``prob_K`` if every probability is
+    1, ``succ_K`` if nothing is expanded.
+
+    Attributes
+    ----------
+    value : int
+        What ``level_fct`` says of the level's states; the step, where levels are steps.
+    members : (S,) bodies on this level
+    ended : bool, or (S,) bool
+        Which of the states are terminal here although their body may go on elsewhere. (A state that is terminal wherever
+        it occurs may also simply have no successors.)
+    added : (B,) bodies that no earlier level has
+    key_BW : (B, W) uint64, or None
+        Their packed keys, in a compiled world.
+    states : B states, or None
+        The same in a Python world. Where bodies are shared, the step in them is the one of this level.
+    expanded : (E,) bodies whose transitions are in this slice
+    count_EJ : (E, J) successors of each (body, profile), or None
+    succ_K : (K,) int32, bodies that follow, or None
+    prob_K : (K,) float16, 32 or 64, or None
+    attained : (B or S, X) uint8, or None
+        One bit per (human, goal), see ``attainment``; a row for each added body if ``attained_by_body``, else for each state.
     """
 
-    first: int
-    key_BW: KeyArray | None  # None for Python worlds, whose states are no keys
-    n_bodies: int
-    count_BJ: npt.NDArray[np.unsignedinteger] | None
-    succ_K: npt.NDArray[np.int32] | None
-    prob_K: FloatArray | None
-
-    def __len__(self) -> int:
-        return self.n_bodies
+    value: int
+    members: Bodies
+    added: Bodies
+    ended: bool | BoolArray = False
+    key_BW: KeyArray | None = None
+    states: Sequence[Any] | None = None
+    expanded: Bodies = range(0)
+    count_EJ: npt.NDArray[np.unsignedinteger] | None = None
+    succ_K: SuccessorArray | None = None
+    prob_K: npt.NDArray[np.floating] | None = None
+    attained: ByteArray | None = None
+    attained_by_body: bool = True
 
     @property
     def n_entries(self) -> int:
@@ -41,78 +96,153 @@ class BodySlice:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.key_BW, self.count_BJ, self.succ_K, self.prob_K)
-        return sum(array.nbytes for array in arrays if array is not None)
+        arrays = [self.members, self.added, self.ended, self.key_BW, self.expanded, self.count_EJ, self.succ_K, self.prob_K]
+        return sum(array.nbytes for array in [*arrays, self.attained] if isinstance(array, np.ndarray))
 
     def starts(self, n_profiles: int) -> IndexArray:
-        """Where each body's entries begin in ``succ_K``, and where the last one's end (B + 1,)."""
-        if self.count_BJ is None:
-            return np.arange(len(self) + 1, dtype=np.int64) * (n_profiles if self.succ_K is not None else 0)
-        ends = self.count_BJ.sum(axis=1, dtype=np.int64).cumsum()
+        """Where each expanded body's entries begin in ``succ_K``, and where the last one's end (E + 1,)."""
+        if self.count_EJ is None:
+            return np.arange(len(self.expanded) + 1, dtype=np.int64) * n_profiles
+        ends = self.count_EJ.sum(axis=1, dtype=np.int64).cumsum()
         return np.concatenate([np.zeros(1, dtype=np.int64), ends])
 
-    def entries(self, body_M: IndexArray, n_profiles: int) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """Counts, successors and probabilities of some of the bodies (numbered within the slice), nothing left out."""
-        starts = self.starts(n_profiles)
-        lengths = starts[body_M + 1] - starts[body_M]
-        # Each body's entries lie consecutively in the slice: shift a count from 0 to where they begin.
-        begins = np.concatenate([np.zeros(1, dtype=np.int64), lengths.cumsum()])[:-1]
-        chosen = np.arange(lengths.sum(), dtype=np.int64) + np.repeat(starts[body_M] - begins, lengths)
-        if self.succ_K is None:
-            return np.zeros((len(body_M), n_profiles), np.int64), chosen, np.zeros(0)
-        ones = np.ones((len(body_M), n_profiles), dtype=np.int64)
-        count_MJ = ones if self.count_BJ is None else self.count_BJ[body_M].astype(np.int64)
-        prob_K = np.ones(len(chosen)) if self.prob_K is None else self.prob_K[chosen]
-        return count_MJ, self.succ_K[chosen].astype(np.int64), prob_K
+    def rows(self, row_M: IndexArray, n_profiles: int) -> Rows:
+        """Some of the expanded bodies, by their place among them, nothing left out."""
+        assert self.succ_K is not None
+        chosen = _entries_of(self.starts(n_profiles), row_M)
+        ones = np.ones((len(row_M), n_profiles), dtype=np.int64)
+        count_MJ = ones if self.count_EJ is None else self.count_EJ[row_M].astype(np.int64)
+        prob_K = np.ones(len(chosen)) if self.prob_K is None else widened(self.prob_K[chosen], count_MJ)
+        return Rows(count_MJ, self.succ_K[chosen], prob_K)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Transitions of M bodies in full: counts (M, J), successors (K,) and probabilities (K,)."""
+
+    count_MJ: IndexArray
+    succ_K: SuccessorArray
+    prob_K: FloatArray
+
+    def permuted(self, order: IndexArray) -> Rows:
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), self.count_MJ.sum(axis=1).cumsum()])
+        chosen = _entries_of(starts, order)
+        return Rows(self.count_MJ[order], self.succ_K[chosen], self.prob_K[chosen])
+
+
+def _entries_of(starts: IndexArray, row_M: IndexArray) -> IndexArray:
+    """Numbers of the entries of some rows, one row after the other."""
+    lengths = starts[row_M + 1] - starts[row_M]
+    # A row's entries lie consecutively: shift a count from 0 to where they begin.
+    begins = np.concatenate([np.zeros(1, dtype=np.int64), lengths.cumsum()])[:-1]
+    return np.arange(lengths.sum(), dtype=np.int64) + np.repeat(starts[row_M] - begins, lengths)
+
+
+def widened(prob_K: npt.NDArray[np.floating], count_MJ: IndexArray) -> FloatArray:
+    """Probabilities as float64. Those that rested in a narrower type are renormalised, since rounding moved their sums."""
+    wide_K = prob_K.astype(np.float64)
+    if prob_K.dtype == np.float64:
+        return wide_K
+    count = count_MJ.ravel()
+    count = count[count > 0]
+    sums = np.add.reduceat(wide_K, np.concatenate([[0], count.cumsum()[:-1]])) if len(count) else np.zeros(0)
+    return wide_K / np.repeat(sums, count)
+
+
+def narrowed(prob_K: FloatArray, precision: str) -> npt.NDArray[np.floating] | None:
+    """Probabilities as they rest: None if all are 1; wider than asked for where some are too small for that type.
+
+    Each keeps a relative precision of ``2**-11`` (float16), since none falls below the smallest normal number of its type.
+    """
+    if (prob_K == 1.0).all():
+        return None
+    smallest = float(prob_K.min())
+    for name, dtype in PRECISIONS.items():
+        if np.dtype(dtype).itemsize >= np.dtype(precision).itemsize and smallest >= float(np.finfo(dtype).tiny):
+            return prob_K.astype(name)
+    return prob_K
+
+
+class SliceBuilder:
+    """Gathers the transitions of a level, block by block, narrowed at once, and leaves out what is trivial."""
+
+    def __init__(self, n_profiles: int, precision: str) -> None:
+        self._n_profiles, self._precision = n_profiles, precision
+        self._counts: list[npt.NDArray[np.integer]] = []
+        self._succs: list[SuccessorArray] = []
+        self._probs: list[FloatArray | None] = []
+
+    def add(self, count_SJ: npt.NDArray[np.integer], number_K: IndexArray, prob_K: FloatArray) -> None:
+        """One block, with the numbers of its successors."""
+        self._counts.append(count_SJ.astype(np.min_scalar_type(int(count_SJ.max(initial=1)))))
+        self._succs.append(number_K.astype(np.int32))
+        self._probs.append(None if (prob_K == 1.0).all() else prob_K.copy())  # a block's own array has room to spare
+
+    def arrays(self) -> dict[str, Any]:
+        """``count_EJ``, ``succ_K`` and ``prob_K`` of a :class:`BodySlice`, as far as they are not trivial."""
+        if not any(len(counts) for counts in self._counts):
+            return {}
+        count_EJ = np.concatenate(self._counts)
+        is_trivial = int(count_EJ.max()) == 1 == int(count_EJ.min())
+        probs = [np.ones(len(succ)) if prob is None else prob for prob, succ in zip(self._probs, self._succs, strict=True)]
+        return {
+            "count_EJ": None if is_trivial else count_EJ.astype(np.min_scalar_type(int(count_EJ.max()))),
+            "succ_K": np.concatenate(self._succs),
+            "prob_K": narrowed(np.concatenate(probs), self._precision),
+        }
 
 
 @dataclass(frozen=True)
 class LevelSlice:
-    """All states of one level, as the solver reads them.
+    """All states of one level, as the solver reads them, with nothing left out.
 
     Attributes
     ----------
     level : int
-    body_S : (S,) the body of each state, ascending
-    count_SJ : (S, J) successors of each (state, profile); 0 for terminal states, where nothing follows
-    succ_K : (K,) bodies of the successors; in a gridworld on the next level, elsewhere on any higher one
-    prob_K : (K,) float64
+    body_S : (S,) int64, the body of each state, ascending
+    count_SJ : (S, J) int64, successors of each (state, profile); 0 for terminal states, where nothing follows
+    succ_K : (K,) int32, bodies of the successors; on the next level where levels are steps, elsewhere on any higher one
+    prob_K : (K,) float64, which sum to 1 for each (state, profile)
+    attained_SX : (S, X) uint8, one bit per (human, goal), or None without goals
+    n_humans, n_goals : int
     """
 
     level: int
     body_S: IndexArray
     count_SJ: IndexArray
-    succ_K: IndexArray
+    succ_K: SuccessorArray
     prob_K: FloatArray
+    attained_SX: ByteArray | None = None
+    n_humans: int = 0
+    n_goals: int = 0
 
     @property
     def n_states(self) -> int:
         return len(self.body_S)
 
+    @property
+    def attained_SHG(self) -> BoolArray | None:
+        """Whether each goal of each human is attained in each state (S, H, G)."""
+        if self.attained_SX is None:
+            return None
+        n = self.n_humans * self.n_goals
+        bits = np.unpackbits(self.attained_SX, axis=1, count=n, bitorder="little").astype(np.bool_)
+        return bits.reshape(self.n_states, self.n_humans, self.n_goals)
 
-class SliceBuilder:
-    """Gathers the blocks that a level is expanded in, narrowed at once, and leaves out what is trivial."""
 
-    def __init__(self, first: int, key_BW: KeyArray) -> None:
-        self._first, self._key_BW = first, key_BW
-        self._counts: list[npt.NDArray[np.int32]] = []
-        self._succs: list[npt.NDArray[np.int32]] = []
-        self._probs: list[FloatArray] = []
-
-    def add(self, block: Expansion, number_K: IndexArray) -> None:
-        """One block, with the numbers of its successors."""
-        self._counts.append(block.count_SJ)
-        self._succs.append(number_K.astype(np.int32))
-        self._probs.append(block.prob_K.copy())  # the block's own array has room to spare
-
-    def build(self) -> BodySlice:
-        count_BJ, prob_K = np.concatenate(self._counts), np.concatenate(self._probs)
-        most = int(count_BJ.max(initial=1))
-        return BodySlice(
-            self._first,
-            self._key_BW,
-            len(self._key_BW),
-            None if most == 1 else count_BJ.astype(np.min_scalar_type(most)),
-            np.concatenate(self._succs),
-            None if (prob_K == 1.0).all() else prob_K,
-        )
+def transitions_of(bodies: IndexArray, slices: Iterable[BodySlice], n_profiles: int) -> Rows:
+    """Transitions of ascending bodies, gathered from the slices that hold them. Bodies that none expands have none."""
+    found: list[IndexArray] = []
+    parts: list[Rows] = []
+    for piece in slices:
+        inside, row_M = places_in(piece.expanded, bodies)
+        if len(row_M):
+            found.append(np.flatnonzero(inside))
+            parts.append(piece.rows(row_M, n_profiles))
+    place_M = np.concatenate([*found, np.zeros(0, dtype=np.int64)])
+    missing = np.setdiff1d(np.arange(len(bodies)), place_M, assume_unique=True)
+    count_MJ = np.concatenate([*(part.count_MJ for part in parts), np.zeros((len(missing), n_profiles), np.int64)])
+    succ_K = np.concatenate([*(part.succ_K for part in parts), np.zeros(0, dtype=np.int32)])
+    prob_K = np.concatenate([*(part.prob_K for part in parts), np.zeros(0)])
+    rows, place = Rows(count_MJ, succ_K, prob_K), np.concatenate([place_M, missing])
+    return rows if (np.diff(place) > 0).all() else rows.permuted(np.argsort(place))

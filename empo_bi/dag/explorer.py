@@ -1,0 +1,37 @@
+"""What finds a world's states, level by level: one interface for compiled worlds and for those written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from empo_bi.dag.slices import BodySlice
+
+
+class Explorer(Protocol):
+    """Expands one level after the other.
+
+    What it yields depends on the world alone, not on blocks or workers; so a run that continues an interrupted one ends with
+    the same bytes.
+    """
+
+    n_profiles: int
+    shares_bodies: bool  # whether a body may be on several levels
+    derives_levels: bool  # whether levels are known only after everything has been explored, so that nothing can be resumed
+
+    @property
+    def n_levels(self) -> int | None:
+        """How many levels there will be, if that is known beforehand."""
+
+    @property
+    def n_known(self) -> int:
+        """Bodies met so far."""
+
+    def next_level(self, earlier: Sequence[BodySlice]) -> BodySlice | None:
+        """The next level, None after the last. ``earlier`` are the levels before it, read as needed."""
+
+    def frontier(self) -> list[BodySlice]:
+        """What is known of the levels not yet expanded: their first states, without transitions."""
+
+    def resume(self, done: Sequence[BodySlice], frontier: list[BodySlice]) -> None:
+        """Go on after the levels ``done``, with the frontier that belonged to the last of them."""

@@ -1,0 +1,147 @@
+"""Compiled worlds, level by level: which bodies each level adds, where they lead, and which bodies make up each level.
+
+Where the initial body can stay as it is (``still``), levels are nested, by induction: all that can be reached in t steps can
+be reached in t + 1. Level t is then simply the first ``n_t`` bodies, and only the bodies that a level adds have to be
+expanded. Elsewhere (no ``still``, forced moves) the exact set of each level follows from transitions already computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.attainment import FixedGoals
+from empo_bi.dag.key_index import KeyIndex
+from empo_bi.dag.slices import Bodies, BodySlice, IndexArray, SliceBuilder, SuccessorArray, as_array, bodies_from, places_in
+from empo_bi.errors import TooManyStatesError
+from empo_bi.runtime.blocks import map_blocks
+from empo_bi.runtime.jit import kernel
+from empo_bi.world.gridworld import GridWorld
+
+BLOCK_ENTRIES = 1 << 18  # (state, profile) pairs expanded at a time: a few megabytes of successors
+
+
+class GridExplorer:
+    """Expands the levels of a gridworld one after the other; see :class:`~empo_bi.dag.explorer.Explorer`."""
+
+    shares_bodies = True
+    derives_levels = False
+
+    def __init__(
+        self,
+        world: GridWorld,
+        goals: FixedGoals | None,
+        *,
+        precision: str,
+        workers: int,
+        max_states: int | None,
+        block_entries: int | None = None,
+    ) -> None:
+        self._world, self._goals, self._precision = world, goals, precision
+        self._workers, self._max_states = workers, max_states
+        self.n_profiles = len(world.all_profiles)
+        self._block = max(1, (block_entries or BLOCK_ENTRIES) // self.n_profiles)
+        self._index = KeyIndex(world.layout.n_words)
+        self._index.add(world.initial_key)
+        self._step, self._first = 0, 0
+        self._members: Bodies = range(1)
+        self._is_nested = False
+
+    @property
+    def n_levels(self) -> int:
+        return self._world.max_steps + 1
+
+    @property
+    def n_known(self) -> int:
+        return len(self._index)
+
+    def next_level(self, earlier: Sequence[BodySlice]) -> BodySlice | None:
+        if self._step > self._world.max_steps:
+            return None
+        is_last = self._step == self._world.max_steps
+        key_BW = self._index.keys[self._first :].copy()
+        added = range(self._first, len(self._index))
+        goals, members = self._goals, self._members
+        attained = None
+        if goals is not None:
+            # One row per body where the step plays no part, else one per state.
+            rows_for = key_BW if goals.ignore_the_step else self._index.keys[as_array(members)]
+            attained = goals.rows(self._world, self._step, rows_for, None)
+        piece = BodySlice(
+            value=self._step,
+            members=members,
+            added=added,
+            ended=is_last,
+            key_BW=key_BW,
+            expanded=range(0) if is_last else added,
+            attained=attained,
+            attained_by_body=goals is None or goals.ignore_the_step,
+            **({} if is_last else self._expand(key_BW)),
+        )
+        if self._step == 0:
+            self._is_nested = is_nested(piece)
+        if not is_last:
+            self._members = range(len(self._index)) if self._is_nested else self._next_members(earlier, piece)
+        self._step += 1
+        self._first = added.stop
+        return piece
+
+    def _expand(self, key_BW: npt.NDArray[np.uint64]) -> dict[str, npt.NDArray[np.generic] | None]:
+        builder = SliceBuilder(self.n_profiles, self._precision)
+        blocks = (key_BW[b : b + self._block] for b in range(0, len(key_BW), self._block))
+        for block in map_blocks(self._world.expand, blocks, self._workers if len(key_BW) > self._block else 1):
+            builder.add(block.count_SJ, self._index.add(block.key_KW), block.prob_K)
+            if self._max_states is not None and len(self._index) > self._max_states:
+                raise TooManyStatesError(
+                    f"{self._world}: more than max_states={self._max_states:,} bodies; shorten the horizon (max_steps), or "
+                    "allow more"
+                )
+        return builder.arrays()
+
+    def _next_members(self, earlier: Sequence[BodySlice], piece: BodySlice) -> Bodies:
+        slices = (*earlier, piece)
+        return bodies_from(successors_of(as_array(self._members), slices, self.n_profiles, len(self._index)))
+
+    def frontier(self) -> list[BodySlice]:
+        """What is known of the next level before it is expanded."""
+        if self._step > self._world.max_steps:
+            return []
+        added = range(self._first, len(self._index))
+        return [
+            BodySlice(value=self._step, members=self._members, added=added, key_BW=self._index.keys[self._first :].copy())
+        ]
+
+    def resume(self, done: Sequence[BodySlice], frontier: list[BodySlice]) -> None:
+        """Continue after the levels ``done``, as if they had just been expanded."""
+        self._is_nested = is_nested(done[0])
+        self._index = KeyIndex(self._world.layout.n_words)
+        for piece in (*done, *frontier):
+            assert piece.key_BW is not None
+            self._index.add(piece.key_BW)
+        self._step = len(done)
+        if frontier:
+            self._first, self._members = frontier[0].added.start, frontier[0].members  # type: ignore[union-attr]
+
+
+def is_nested(first_slice: BodySlice) -> bool:
+    """Whether each level contains the one before it: if the initial body may stay, so by induction may all."""
+    return first_slice.succ_K is not None and bool((first_slice.succ_K == 0).any())
+
+
+def successors_of(member_M: IndexArray, slices: Iterable[BodySlice], n_profiles: int, n_bodies: int) -> IndexArray:
+    """The exact set of bodies one level on: all successors of ``member_M``, ascending."""
+    mark = np.zeros(n_bodies, dtype=np.bool_)
+    for piece in slices:
+        if piece.succ_K is not None:
+            _, row_M = places_in(piece.expanded, member_M)
+            mark_successors(mark, row_M, piece.starts(n_profiles), piece.succ_K)
+    return np.flatnonzero(mark)
+
+
+@kernel
+def mark_successors(mark: npt.NDArray[np.bool_], row_M: IndexArray, start_E: IndexArray, succ_K: SuccessorArray) -> None:
+    for m in range(row_M.size):
+        for k in range(start_E[row_M[m]], start_E[row_M[m] + 1]):
+            mark[succ_K[k]] = True

@@ -1,0 +1,35 @@
+"""A function mapped over blocks, by one worker or several, results in the order of the blocks: the one importer of joblib's pool.
+
+Threads for compiled kernels, which let go of Python's lock; processes for worlds written in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import joblib
+
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+
+
+def map_blocks(
+    function: Callable[[Block], Result], blocks: Iterable[Block], workers: int, *, processes: bool = False
+) -> Iterator[Result]:
+    """``function`` of each block, in order; the blocks ahead are worked on meanwhile."""
+    if workers == 1:
+        yield from map(function, blocks)
+        return
+    pool: Any = joblib.Parallel(
+        n_jobs=workers, backend="loky" if processes else "threading", return_as="generator", pre_dispatch=2 * workers,
+        batch_size=1, max_nbytes=None,
+    )  # fmt: skip
+    yield from pool(joblib.delayed(function)(block) for block in blocks)
+
+
+def checked_workers(workers: int) -> int:
+    """A number of workers; -1 means one per core, as elsewhere in joblib."""
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers == 0 or workers < -1:
+        raise ValueError(f"workers={workers!r}; give the number of workers, or -1 for one per core")
+    return int(joblib.cpu_count()) if workers == -1 else workers

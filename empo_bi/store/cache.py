@@ -1,0 +1,72 @@
+"""Slices in memory, within a limit of bytes: those used last stay, and those wanted next are read ahead."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from empo_bi.dag.slices import BodySlice
+
+
+class SliceCache:
+    """Reads slices through ``read(t)`` and remembers at most ``limit`` bytes of them, the last used ones.
+
+    A slice larger than the limit is passed through. Slices that are read ahead count like all others. A limit of 0 remembers
+    nothing.
+    """
+
+    def __init__(self, read: Callable[[int], BodySlice], limit: int) -> None:
+        self._read, self.limit = read, limit
+        self._kept: OrderedDict[int, BodySlice] = OrderedDict()
+        self._coming: dict[int, Future[BodySlice]] = {}
+        self._lock = threading.Lock()
+        self._reader: ThreadPoolExecutor | None = None
+        self.nbytes = 0
+
+    def get(self, t: int) -> BodySlice:
+        with self._lock:
+            if t in self._kept:
+                self._kept.move_to_end(t)
+                return self._kept[t]
+            coming = self._coming.pop(t, None)
+        piece = self._read(t) if coming is None else coming.result()
+        self.put(t, piece)
+        return piece
+
+    def put(self, t: int, piece: BodySlice) -> None:
+        with self._lock:
+            if t in self._kept or piece.nbytes > self.limit:
+                return
+            self._kept[t] = piece
+            self.nbytes += piece.nbytes
+            while self.nbytes > self.limit:
+                _, oldest = self._kept.popitem(last=False)
+                self.nbytes -= oldest.nbytes
+
+    def prefetch(self, levels: Iterable[int]) -> None:
+        """Start reading slices in the background, one after the other; :meth:`get` waits for what is on its way."""
+        if self.limit == 0:
+            return
+        with self._lock:
+            if self._reader is None:
+                self._reader = ThreadPoolExecutor(1, thread_name_prefix="empo_bi-read-ahead")
+            for t in levels:
+                if t not in self._kept and t not in self._coming:
+                    self._coming[t] = self._reader.submit(self._read, t)
+
+    def clear(self) -> None:
+        """Give all memory back."""
+        with self._lock:
+            for future in self._coming.values():
+                future.cancel()
+            self._coming.clear()
+            self._kept.clear()
+            self.nbytes = 0
+
+    def close(self) -> None:
+        self.clear()
+        if self._reader is not None:
+            self._reader.shutdown(wait=True)
+            self._reader = None

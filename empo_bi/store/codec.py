@@ -1,0 +1,113 @@
+"""A :class:`~empo_bi.dag.slices.BodySlice` as named arrays and a few numbers, and back. docs/format.md says the same in prose.
+
+Bodies that are consecutive are written as ``[first, past the last]``, others as an array; what equals the array before it is
+not written again. Integers take the narrowest type that holds them, bits are packed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.slices import Bodies, BodySlice, IndexArray
+from empo_bi.store.json_states import JsonStates
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+# What the axes of each array count.
+DIMENSIONS = {
+    "key": ("body", "word"),
+    "state": ("character",),
+    "members": ("state",),
+    "added": ("body",),
+    "expanded": ("row",),
+    "ended": ("state_byte",),
+    "count": ("row", "profile"),
+    "succ": ("transition",),
+    "prob": ("transition",),
+}
+
+
+def dimensions_of(name: str, fields: dict[str, Any]) -> tuple[str, ...]:
+    if name == "attained":
+        return ("body" if fields["attained_by_body"] else "state", "byte")
+    return DIMENSIONS[name]
+
+
+def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, Any], Arrays]:
+    """The small fields, as JSON has them, and the arrays. States are left out where ``states`` is None."""
+    arrays: Arrays = {}
+    fields: dict[str, Any] = {
+        "value": piece.value,
+        "n_states": len(piece.members),
+        "n_bodies": len(piece.added),
+        "n_expanded": len(piece.expanded),
+        "n_transitions": piece.n_entries,
+        "attained_by_body": piece.attained_by_body,
+    }
+    _put_bodies(fields, arrays, piece)
+    fields["ended"] = piece.ended if isinstance(piece.ended, bool) else "array"
+    if not isinstance(piece.ended, bool):
+        arrays["ended"] = np.packbits(piece.ended, bitorder="little")
+    if piece.key_BW is not None:
+        arrays["key"] = piece.key_BW
+    if piece.states is not None and states is not None:
+        arrays["state"] = states.to_bytes(piece.states)
+    if piece.count_EJ is not None:
+        arrays["count"] = piece.count_EJ
+    if piece.succ_K is not None:
+        arrays["succ"] = narrow(piece.succ_K)
+    if piece.prob_K is not None:
+        arrays["prob"] = piece.prob_K
+    if piece.attained is not None:
+        arrays["attained"] = piece.attained
+    return fields, arrays
+
+
+def from_arrays(fields: dict[str, Any], arrays: Arrays, states: JsonStates | None) -> BodySlice:
+    """The slice that :func:`to_arrays` was given; the types that kernels see are always the same."""
+    members = _get_bodies(fields, arrays, "members")
+    ended: Any = fields["ended"]
+    if ended == "array":
+        ended = np.unpackbits(arrays["ended"], count=len(members), bitorder="little").astype(np.bool_)
+    return BodySlice(
+        value=fields["value"],
+        members=members,
+        added=_get_bodies(fields, arrays, "added"),
+        ended=ended,
+        key_BW=arrays.get("key"),
+        states=states.from_bytes(arrays["state"]) if states is not None and "state" in arrays else None,
+        expanded=_get_bodies(fields, arrays, "expanded"),
+        count_EJ=arrays.get("count"),
+        succ_K=arrays["succ"].astype(np.int32) if "succ" in arrays else None,
+        prob_K=arrays.get("prob"),
+        attained=arrays.get("attained"),
+        attained_by_body=fields["attained_by_body"],
+    )
+
+
+def narrow(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Non-negative integers in the narrowest unsigned type."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+
+
+def _put_bodies(fields: dict[str, Any], arrays: Arrays, piece: BodySlice) -> None:
+    written: dict[str, IndexArray] = {}
+    for name in ("members", "added", "expanded"):
+        bodies: Bodies = getattr(piece, name)
+        if isinstance(bodies, range):
+            fields[name] = [bodies.start, bodies.stop]
+            continue
+        same = [other for other, array in written.items() if np.array_equal(array, bodies)]
+        fields[name] = same[0] if same else name
+        if not same:
+            arrays[name] = narrow(bodies)
+            written[name] = bodies
+
+
+def _get_bodies(fields: dict[str, Any], arrays: Arrays, name: str) -> Bodies:
+    """``fields[name]`` is a range, or the name of the array that has the numbers."""
+    found = fields[name]
+    return range(*found) if isinstance(found, list) else arrays[found].astype(np.int64)

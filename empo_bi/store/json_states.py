@@ -1,0 +1,74 @@
+"""States of Python worlds as lines of JSON: tuples, numbers, strings, booleans and None, or whatever ``encode_state`` gives.
+
+JSON has no tuples, so its arrays are read as tuples; lists cannot be part of a hashable state. A state that is a named tuple
+is read as one again, since worlds ask for its fields.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.errors import InvalidStateError, short_repr
+
+_REMEDY = (
+    "give the world encode_state(state), which returns such a value, and decode_state(value); or keep the DAG in memory or in "
+    "a temporary store (store=True)"
+)
+
+
+class JsonStates:
+    """Translates lists of states to bytes and back. ``world`` may be None where states are only read."""
+
+    def __init__(self, world: Any, start: Any = None) -> None:
+        self._encode: Callable[[Any], Any] | None = getattr(world, "encode_state", None)
+        self._decode: Callable[[Any], Any] | None = getattr(world, "decode_state", None)
+        if (self._encode is None) != (self._decode is None):
+            raise TypeError(f"{world!r} has only one of encode_state and decode_state; a store needs both")
+        self._named = type(start) if _is_named(start) else None
+
+    def to_bytes(self, states: Sequence[Any]) -> npt.NDArray[np.uint8]:
+        """One line of JSON per state."""
+        lines = [self._line(state) for state in states]
+        return np.frombuffer("".join(lines).encode("ascii"), dtype=np.uint8)
+
+    def from_bytes(self, text: npt.NDArray[np.uint8]) -> list[Any]:
+        return [self._state(json.loads(line)) for line in text.tobytes().splitlines()]
+
+    def _line(self, state: Any) -> str:
+        value = state if self._encode is None else self._encode(state)
+        plain = _plain(value, state, is_top=self._encode is None)
+        return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
+
+    def _state(self, value: Any) -> Any:
+        if self._decode is not None:
+            return self._decode(_tuples(value))
+        state = _tuples(value)
+        return state if self._named is None else self._named._make(state)  # type: ignore[attr-defined]
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(type(value), "_make")
+
+
+def _plain(value: Any, state: Any, *, is_top: bool = False) -> Any:
+    """The value as JSON has it; an error for what would not come back as it went."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
+        return value
+    if type(value) in (tuple, list) or (is_top and _is_named(value)):
+        return [_plain(item, state) for item in value]
+    raise InvalidStateError(
+        f"{short_repr(value)} in state {short_repr(state)} is a {type(value).__name__}, which cannot be kept as JSON; states in "
+        f"a store are tuples, finite numbers, strings, booleans and None: {_REMEDY}"
+    )
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

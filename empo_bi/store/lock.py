@@ -1,0 +1,89 @@
+"""One writer at a time: a lock on a file beside the store, which the system lets go of when the process dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import IO
+
+from empo_bi.errors import StoreLockedError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+    import msvcrt
+
+
+class WriterLock:
+    """Held from construction to :meth:`release`; raises :class:`StoreLockedError` if somebody else holds it.
+
+    A lock file that was left behind by a killed process is no obstacle: what counts is the lock, not the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        while True:
+            file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 (held until release)
+            try:
+                _lock(file)
+            except OSError:
+                owner = _owner(file)
+                file.close()
+                raise StoreLockedError(
+                    f"{path.with_suffix('')}: {owner} is writing there; wait until it is done, or choose another place"
+                ) from None
+            if _is_still_there(file, path):
+                break
+            file.close()  # the last owner removed it between our opening and locking
+        self._file: IO[str] | None = file
+        file.truncate(0)
+        started = time.strftime("%Y-%m-%d %H:%M:%S")
+        file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": started}))
+        file.flush()
+
+    def release(self) -> None:
+        if self._file is not None:
+            self.path.unlink(missing_ok=True)
+            self._file.close()
+            self._file = None
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a living process holds the lock."""
+    try:
+        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115
+    except OSError:
+        return True  # not ours to judge
+    with file:
+        try:
+            _lock(file)
+        except OSError:
+            return True
+    return False
+
+
+def _lock(file: IO[str]) -> None:
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+
+
+def _is_still_there(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _owner(file: IO[str]) -> str:
+    try:
+        file.seek(0)
+        found = json.loads(file.read())
+        return f"process {found['process']} on {found['host']} (since {found['since']})"
+    except (OSError, ValueError, KeyError):
+        return "another process"
