@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from empo_bi import worlds
-    from empo_bi.dag.dag import Dag, enumerate_dag
+    from empo_bi.dag.dag import Dag
+    from empo_bi.enumeration import enumerate_dag, open_dag
     from empo_bi.errors import (
+        DamagedStoreError,
         EmpoError,
         InvalidActionError,
         InvalidStateError,
         InvalidWorldError,
+        MemoryLimitError,
         MissingAgentError,
+        StoreError,
+        StoreLockedError,
+        StoreMismatchError,
+        StoreNotFoundError,
         TooManyStatesError,
         WorldFileError,
         WorldNotFoundError,
@@ -42,7 +49,8 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
-    "empo_bi.dag.dag": ["Dag", "enumerate_dag"],
+    "empo_bi.dag.dag": ["Dag"],
+    "empo_bi.enumeration": ["enumerate_dag", "open_dag"],
     "empo_bi.world.gridworld": ["GridWorld", "load_world"],
     "empo_bi.world.model": ["WorldModel"],
     "empo_bi.world.goals": [
@@ -58,11 +66,17 @@ _HOMES = {
         "approx_integral_over_possible_goals",
     ],
     "empo_bi.errors": [
+        "DamagedStoreError",
         "EmpoError",
         "InvalidActionError",
         "InvalidStateError",
         "InvalidWorldError",
+        "MemoryLimitError",
         "MissingAgentError",
+        "StoreError",
+        "StoreLockedError",
+        "StoreMismatchError",
+        "StoreNotFoundError",
         "TooManyStatesError",
         "WorldFileError",
         "WorldNotFoundError",
@@ -74,6 +88,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Dag",
+    "DamagedStoreError",
     "DeterministicGoalGenerator",
     "DeterministicGoalSampler",
     "EmpoError",
@@ -81,12 +96,17 @@ __all__ = [
     "InvalidActionError",
     "InvalidStateError",
     "InvalidWorldError",
+    "MemoryLimitError",
     "MissingAgentError",
     "PossibleGoal",
     "PossibleGoalGenerator",
     "PossibleGoalSampler",
     "ReachCellGoal",
     "ReachRectangleGoal",
+    "StoreError",
+    "StoreLockedError",
+    "StoreMismatchError",
+    "StoreNotFoundError",
     "TabularGoalGenerator",
     "TabularGoalSampler",
     "TooManyStatesError",
@@ -99,6 +119,7 @@ __all__ = [
     "approx_integral_over_possible_goals",
     "enumerate_dag",
     "load_world",
+    "open_dag",
     "worlds",
 ]
 

@@ -49,6 +49,30 @@ class TooManyStatesError(EmpoError, RuntimeError):
     """An enumeration found more states than were allowed."""
 
 
+class MemoryLimitError(EmpoError, MemoryError):
+    """The memory limit does not suffice for the job."""
+
+
+class StoreError(EmpoError, OSError):
+    """A slice store cannot be written or read; what was committed before stays usable."""
+
+
+class StoreLockedError(StoreError):
+    """Another process is writing to the same store."""
+
+
+class StoreMismatchError(StoreError, ValueError):
+    """A store holds something else than what was asked for: another world, horizon, precision or format."""
+
+
+class DamagedStoreError(StoreError, ValueError):
+    """A slice is missing, truncated or altered; the message names level and array."""
+
+
+class StoreNotFoundError(StoreError, FileNotFoundError):
+    """There is no slice store at a place."""
+
+
 class WorldWarning(UserWarning):
     """Something in a world's text looks like a slip; under ``strict=True`` it is a :class:`WorldFileError`."""
 

@@ -17,7 +17,7 @@ from empo_bi.world.slips import KNOWN_KEYS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
-MODULES = ["empo_bi.worlds", "empo_bi.world.gridworld", "empo_bi.world.pettingzoo", "empo_bi.dag.dag"]
+MODULES = ["empo_bi.worlds", "empo_bi.world.gridworld", "empo_bi.world.pettingzoo", "empo_bi.enumeration"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 

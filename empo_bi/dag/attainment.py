@@ -68,6 +68,7 @@ class FixedGoals:
 
 def fixed_goals_of(world: Any) -> FixedGoals | None:
     """A world's goals, if it has humans and a generator that yields the same goals everywhere."""
+    generator: Any
     generator, humans = getattr(world, "possible_goal_generator", None), list(getattr(world, "human_agent_indices", ()))
     if not humans:
         return None

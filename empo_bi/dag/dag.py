@@ -1,82 +1,33 @@
-"""The levelled DAG that users and the solver hold, and :func:`enumerate_dag`, which makes it."""
+"""The levelled DAG that users and the solver hold, in memory or on disk."""
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.books import DictBook, KeyBook, StateBook
-from empo_bi.dag.enumerate import members_of_levels, sweep
-from empo_bi.dag.key_index import KeyIndex
-from empo_bi.dag.python_world import LevelFunction, PythonExplorer, explore
-from empo_bi.dag.slices import BodySlice, IndexArray, LevelSlice
+from empo_bi.dag.attainment import FixedGoals
+from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateListBook
+from empo_bi.dag.levels import Levels
+from empo_bi.dag.slices import BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.errors import InvalidStateError, counted
-from empo_bi.runtime.progress import level_bar
 from empo_bi.world.gridworld import GridWorld
-
-Members = list[range | IndexArray]
-
-
-def enumerate_dag(
-    world: Any, *, level_fct: LevelFunction | None = None, max_states: int | None = None, progress: bool = True
-) -> Dag:
-    """Find every state that can be reached, with all transitions.
-
-    Parameters
-    ----------
-    world : GridWorld, or any world written in Python
-        A Python world has ``agents`` (or ``n_agents``), ``action_space.n``, ``initial_state()`` (or ``reset()`` and
-        ``get_state()``) and ``transition_probabilities(state, actions)``.
-    level_fct : function, optional
-        ``f(state) -> int``, for Python worlds: every successor is on a higher level than its state; gaps and negative levels
-        are fine. Without it, a state's level is the length of the longest path that leads to it. Gridworlds have steps.
-    max_states : int, optional
-        Stop with an error when more states (of a gridworld: bodies, states but for the step) than this are found. For Python
-        worlds the default is ten million, in case they never end.
-    progress : bool
-        Show a bar for anything over a second.
-
-    Examples
-    --------
-    >>> from empo_bi import load_world
-    >>> dag = enumerate_dag(load_world("asymmetric_freeing", max_steps=8), progress=False)
-    >>> dag.n_states, dag.n_bodies, dag.level_sizes[:4]
-    (3741, 1144, [1, 36, 128, 224])
-    """
-    if isinstance(world, GridWorld):
-        return _enumerate_gridworld(world, max_states, progress)
-    if not hasattr(world, "transition_probabilities"):
-        raise TypeError(
-            f"{world!r} is no world: it has no transition_probabilities; load_world makes one from a name or file"
-        )
-    explorer = PythonExplorer(world, level_fct, max_states)
-    levels, slices, states = explore(explorer, progress)
-    firsts = np.array([piece.first for piece in slices])
-    members: Members = [range(piece.first, piece.first + len(piece)) for piece in slices]
-    return Dag(world, DictBook(states, firsts), slices, members, levels, len(explorer.profiles))
-
-
-def _enumerate_gridworld(world: GridWorld, max_states: int | None, progress: bool) -> Dag:
-    index = KeyIndex(world.layout.n_words)
-    slices = []
-    with level_bar("enumerate", world.max_steps + 1, progress) as bar:
-        for piece in sweep(world, index, max_states):
-            slices.append(piece)
-            bar.set_postfix_str(f"{len(index):,} bodies", refresh=False)
-            bar.update()
-    n_profiles = len(world.all_profiles)
-    members = members_of_levels(slices, n_profiles, len(index))
-    return Dag(world, KeyBook(world, index), slices, members, list(range(world.max_steps + 1)), n_profiles)
 
 
 class Dag:
     """All states of a world, level by level; in a gridworld, level = step.
 
+    Use it as a context manager, or call :meth:`close`, to remove a temporary store at once; otherwise that happens when
+    nobody uses the DAG any more.
+
     Attributes
     ----------
+    world : the world, or None if a store was opened without the Python world it was made from
     horizon : int
-        The last level; its states are terminal.
+        The last level; its states are terminal, unless the DAG is partial.
+    is_finished : bool
+        False for a store whose enumeration was interrupted: then only the levels so far are here.
     level_sizes : list of int
         States on each level.
     level_values : list of int
@@ -86,65 +37,121 @@ class Dag:
     """
 
     def __init__(
-        self,
-        world: Any,
-        book: StateBook,
-        slices: list[BodySlice],
-        members: Members,
-        level_values: list[int],
-        n_profiles: int,
+        self, world: Any, levels: Levels, *, n_profiles: int, shares_bodies: bool, goals: GoalTable | None = None
     ) -> None:
         self.world = world
-        self.level_values = level_values
-        self.horizon = len(members) - 1
-        self.level_sizes = [len(bodies) for bodies in members]
+        self.levels = levels
+        self.n_profiles = n_profiles
+        self.goals = goals
+        self.is_finished = levels.is_finished
+        self.horizon = len(levels) - 1
+        self.level_sizes = [sizes.n_states for sizes in levels.sizes]
+        self.level_values = [sizes.value for sizes in levels.sizes]
         self.n_states = sum(self.level_sizes)
-        self.n_bodies = len(book)
-        self.n_transitions = sum(piece.n_entries for piece in slices)
-        self._book, self._slices, self._members, self._n_profiles = book, slices, members, n_profiles
+        self.n_bodies = sum(sizes.n_bodies for sizes in levels.sizes)
+        self.n_transitions = sum(sizes.n_transitions for sizes in levels.sizes)
+        self._shares_bodies = shares_bodies
         self._first_state = np.cumsum([0, *self.level_sizes])
+        self._book: StateBook
+        if isinstance(world, GridWorld):
+            self._book = KeyBook(world, levels)
+        else:
+            self._book = SharedStateBook(levels) if shares_bodies else StateListBook(levels)
 
     def __repr__(self) -> str:
         return f"<Dag: {self.summary()}>"
 
+    def __enter__(self) -> Dag:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back memory and, if the DAG is in a temporary store, the disk."""
+        self.levels.close()
+
     def level(self, t: int) -> LevelSlice:
         """Everything about level ``t``, negative levels counting from the last one."""
         t = self._checked_level(t)
-        body_S = np.asarray(self._members[t], dtype=np.int64)
-        if t == self.horizon:
-            nothing = np.zeros(0, dtype=np.int64)
-            return LevelSlice(t, body_S, np.zeros((len(body_S), self._n_profiles), np.int64), nothing, np.zeros(0))
-        pieces = []
-        for piece in self._slices[: t + 1]:
-            lo, hi = np.searchsorted(body_S, [piece.first, piece.first + len(piece)])
-            pieces.append(piece.entries(body_S[lo:hi] - piece.first, self._n_profiles))
-        count_SJ, succ_K, prob_K = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
-        return LevelSlice(t, body_S, count_SJ, succ_K, prob_K)
+        piece = self.levels[t]
+        body_S = as_array(piece.members)
+        goes_on = ~np.broadcast_to(piece.ended, body_S.shape)
+        # A shared body's transitions are in the slice of the level where it was first expanded.
+        sources = (self.levels[i] for i in range(t + 1)) if self._shares_bodies else iter([piece])
+        rows = transitions_of(body_S[goes_on], sources, self.n_profiles)
+        count_SJ = np.zeros((len(body_S), self.n_profiles), dtype=np.int64)
+        count_SJ[goes_on] = rows.count_MJ
+        n_humans, n_goals = (len(self.goals.humans), self.goals.n_goals) if self.goals else (0, 0)
+        return LevelSlice(t, body_S, count_SJ, rows.succ_K, rows.prob_K, self._attained(t, piece, body_S), n_humans, n_goals)
+
+    def prefetch(self, t: int) -> None:
+        """Start reading level ``t`` in the background, as far as the cache has room for it."""
+        t = self._checked_level(t)
+        self.levels.prefetch(range(t + 1) if self._shares_bodies else [t])
+
+    def _attained(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:
+        if self.goals is None:
+            return None
+        if self.goals.is_stored:
+            return self._stored_attainment(t, piece, body_S)
+        assert self.goals.fixed is not None
+        if isinstance(self._book, KeyBook):
+            return self.goals.fixed.rows(self.world, piece.value, self._book.keys(body_S), None)
+        return self.goals.fixed.rows(self.world, piece.value, None, self._book.states(t, body_S))
+
+    def _stored_attainment(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:
+        if not piece.attained_by_body or not self._shares_bodies:
+            return piece.attained
+        attained_SX: ByteArray | None = None
+        for source in (self.levels[i] for i in range(t + 1)):
+            if source.attained is not None:
+                inside, place = places_in(source.added, body_S)
+                if attained_SX is None:
+                    attained_SX = np.zeros((len(body_S), source.attained.shape[1]), dtype=np.uint8)
+                attained_SX[inside] = source.attained[place]
+        return attained_SX
 
     def states(self, t: int) -> list[Any]:
         """States of level ``t``, in the order of ``level(t)``."""
         t = self._checked_level(t)
-        return self._book.states(t, np.asarray(self._members[t], dtype=np.int64))
+        return self._book.states(t, as_array(self.levels[t].members))
 
     def index_of(self, state: Any) -> int:
         """The number of a state among all states, level after level."""
-        t, body = self._book.find(state)
-        bodies = self._members[t] if t <= self.horizon else range(0)
-        place = body - bodies.start if isinstance(bodies, range) else int(np.searchsorted(bodies, body))
-        if body < 0 or not 0 <= place < len(bodies) or bodies[place] != body:
-            raise InvalidStateError(f"{state!r} cannot be reached")
-        return int(self._first_state[t]) + place
+        for t, body in self._book.find(state):
+            if 0 <= t <= self.horizon:
+                inside, place = places_in(self.levels[t].members, np.array([body], dtype=np.int64))
+                if inside[0]:
+                    return int(self._first_state[t]) + int(place[0])
+        raise InvalidStateError(f"{state!r} cannot be reached" + ("" if self.is_finished else " on the levels found so far"))
 
     def summary(self) -> str:
         """Sizes in one line."""
-        nbytes = self._book.nbytes + sum(piece.nbytes for piece in self._slices)
         return (
             f"{counted(self.n_states, 'state')} on levels 0 to {self.horizon}, "
             f"{self.n_bodies:,} {'body' if self.n_bodies == 1 else 'bodies'}, "
-            f"{counted(self.n_transitions, 'transition')}, {nbytes / 1e6:.1f} MB"
+            f"{counted(self.n_transitions, 'transition')}, {self.levels.describe()}"
+            + ("" if self.is_finished else "; unfinished: more levels follow")
         )
 
     def _checked_level(self, t: int) -> int:
         if not -self.horizon - 1 <= t <= self.horizon:
             raise IndexError(f"level {t}: this DAG has levels 0 to {self.horizon}")
         return t % (self.horizon + 1)
+
+
+class GoalTable:
+    """Whose goals the attainment bits are about: ``names[h][g]``, and the goals themselves where they are at hand.
+
+    ``is_stored`` tells whether the bits are in the slices; otherwise they are computed when a level is read.
+    """
+
+    def __init__(self, humans: list[int], names: list[list[str]], fixed: FixedGoals | None, *, is_stored: bool) -> None:
+        self.humans, self.names, self.fixed, self.is_stored = humans, names, fixed, is_stored
+
+    @property
+    def n_goals(self) -> int:
+        return len(self.names[0])

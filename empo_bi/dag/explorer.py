@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
+from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice
 
 
@@ -27,11 +27,11 @@ class Explorer(Protocol):
     def n_known(self) -> int:
         """Bodies met so far."""
 
-    def next_level(self, earlier: Sequence[BodySlice]) -> BodySlice | None:
+    def next_level(self, earlier: Levels) -> BodySlice | None:
         """The next level, None after the last. ``earlier`` are the levels before it, read as needed."""
 
     def frontier(self) -> list[BodySlice]:
         """What is known of the levels not yet expanded: their first states, without transitions."""
 
-    def resume(self, done: Sequence[BodySlice], frontier: list[BodySlice]) -> None:
+    def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         """Go on after the levels ``done``, with the frontier that belonged to the last of them."""

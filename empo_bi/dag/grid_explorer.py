@@ -7,20 +7,21 @@ expanded. Elsewhere (no ``still``, forced moves) the exact set of each level fol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.key_index import KeyIndex
+from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import Bodies, BodySlice, IndexArray, SliceBuilder, SuccessorArray, as_array, bodies_from, places_in
 from empo_bi.errors import TooManyStatesError
 from empo_bi.runtime.blocks import map_blocks
 from empo_bi.runtime.jit import kernel
 from empo_bi.world.gridworld import GridWorld
-
-BLOCK_ENTRIES = 1 << 18  # (state, profile) pairs expanded at a time: a few megabytes of successors
 
 
 class GridExplorer:
@@ -37,12 +38,12 @@ class GridExplorer:
         precision: str,
         workers: int,
         max_states: int | None,
-        block_entries: int | None = None,
+        block_entries: int,
     ) -> None:
         self._world, self._goals, self._precision = world, goals, precision
         self._workers, self._max_states = workers, max_states
         self.n_profiles = len(world.all_profiles)
-        self._block = max(1, (block_entries or BLOCK_ENTRIES) // self.n_profiles)
+        self._block = max(1, block_entries // self.n_profiles)
         self._index = KeyIndex(world.layout.n_words)
         self._index.add(world.initial_key)
         self._step, self._first = 0, 0
@@ -57,7 +58,7 @@ class GridExplorer:
     def n_known(self) -> int:
         return len(self._index)
 
-    def next_level(self, earlier: Sequence[BodySlice]) -> BodySlice | None:
+    def next_level(self, earlier: Levels) -> BodySlice | None:
         if self._step > self._world.max_steps:
             return None
         is_last = self._step == self._world.max_steps
@@ -88,7 +89,7 @@ class GridExplorer:
         self._first = added.stop
         return piece
 
-    def _expand(self, key_BW: npt.NDArray[np.uint64]) -> dict[str, npt.NDArray[np.generic] | None]:
+    def _expand(self, key_BW: npt.NDArray[np.uint64]) -> dict[str, Any]:
         builder = SliceBuilder(self.n_profiles, self._precision)
         blocks = (key_BW[b : b + self._block] for b in range(0, len(key_BW), self._block))
         for block in map_blocks(self._world.expand, blocks, self._workers if len(key_BW) > self._block else 1):
@@ -100,8 +101,8 @@ class GridExplorer:
                 )
         return builder.arrays()
 
-    def _next_members(self, earlier: Sequence[BodySlice], piece: BodySlice) -> Bodies:
-        slices = (*earlier, piece)
+    def _next_members(self, earlier: Levels, piece: BodySlice) -> Bodies:
+        slices = itertools.chain(earlier, [piece])
         return bodies_from(successors_of(as_array(self._members), slices, self.n_profiles, len(self._index)))
 
     def frontier(self) -> list[BodySlice]:
@@ -113,11 +114,11 @@ class GridExplorer:
             BodySlice(value=self._step, members=self._members, added=added, key_BW=self._index.keys[self._first :].copy())
         ]
 
-    def resume(self, done: Sequence[BodySlice], frontier: list[BodySlice]) -> None:
+    def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         """Continue after the levels ``done``, as if they had just been expanded."""
         self._is_nested = is_nested(done[0])
         self._index = KeyIndex(self._world.layout.n_words)
-        for piece in (*done, *frontier):
+        for piece in itertools.chain(done.heads(), frontier):
             assert piece.key_BW is not None
             self._index.add(piece.key_BW)
         self._step = len(done)

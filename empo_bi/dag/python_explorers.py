@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.grid_explorer import successors_of
+from empo_bi.dag.levels import Levels
 from empo_bi.dag.python_world import (
     LevelFunction,
     PythonBlock,
@@ -103,7 +104,7 @@ class LevelExplorer(PythonExplorer):
         states.append(state)
         return number
 
-    def next_level(self, earlier: Sequence[BodySlice]) -> BodySlice | None:
+    def next_level(self, earlier: Levels) -> BodySlice | None:
         if not self._waiting:
             return None
         value = min(self._waiting)
@@ -146,14 +147,14 @@ class LevelExplorer(PythonExplorer):
             pieces.append(BodySlice(value=value, members=members, added=members, states=states))
         return pieces
 
-    def resume(self, done: Sequence[BodySlice], frontier: list[BodySlice]) -> None:
+    def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         self._number_of, self._waiting = {}, {}
         for piece in frontier:
             assert piece.states is not None
             numbers, states = as_array(piece.added).tolist(), list(piece.states)
             self._waiting[piece.value] = numbers, states
             self._number_of.update(zip(states, numbers, strict=True))
-        self.n_known = sum(len(piece.added) for piece in (*done, *frontier))
+        self.n_known = sum(len(piece.added) for piece in itertools.chain(done.heads(), frontier))
 
 
 class SharedExplorer(PythonExplorer):
@@ -173,7 +174,8 @@ class SharedExplorer(PythonExplorer):
                 "are tuples that begin with the step"
             )
         # Named tuples stay named, since the world may ask for their fields.
-        self._make = type(start)._make if hasattr(type(start), "_make") else tuple
+        kind: Any = type(start)
+        self._make = kind._make if hasattr(kind, "_make") else tuple
         self._step = int(start[0])
         self._number_of: dict[Hashable, int] = {tuple(start[1:]): self.count(start)}
         self._rests: list[tuple[Any, ...]] = [tuple(start[1:])]
@@ -184,7 +186,7 @@ class SharedExplorer(PythonExplorer):
     def _state(self, body: int) -> Any:
         return self._make((self._step, *self._rests[body]))
 
-    def next_level(self, earlier: Sequence[BodySlice]) -> BodySlice | None:
+    def next_level(self, earlier: Levels) -> BodySlice | None:
         if len(self._members) == 0:
             return None
         body_S = as_array(self._members)
@@ -202,7 +204,9 @@ class SharedExplorer(PythonExplorer):
         going_on = body_S[~np.broadcast_to(piece.ended, body_S.shape)]
         self._first = added.stop
         self._step += 1
-        self._members = bodies_from(successors_of(going_on, (*earlier, piece), self.n_profiles, self.n_known))
+        self._members = bodies_from(
+            successors_of(going_on, itertools.chain(earlier, [piece]), self.n_profiles, self.n_known)
+        )
         return piece
 
     def _expand(self, body_S: IndexArray, states: list[Any]) -> dict[str, Any]:
@@ -248,9 +252,9 @@ class SharedExplorer(PythonExplorer):
         states = [self._state(body) for body in added]
         return [BodySlice(value=self._step, members=self._members, added=added, states=states)]
 
-    def resume(self, done: Sequence[BodySlice], frontier: list[BodySlice]) -> None:
+    def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         self._rests, expanded = [], []
-        for piece in (*done, *frontier):
+        for piece in itertools.chain(done.heads(), frontier):
             assert piece.states is not None
             self._rests += [tuple(state[1:]) for state in piece.states]
             expanded.append(as_array(piece.expanded))
@@ -273,7 +277,7 @@ class DerivedExplorer(PythonExplorer):
         super().__init__(world, goals, **options)
         self._levels: Iterator[BodySlice] | None = None
 
-    def next_level(self, earlier: Sequence[BodySlice]) -> BodySlice | None:
+    def next_level(self, earlier: Levels) -> BodySlice | None:
         if self._levels is None:
             self._levels = self._explore()
         return next(self._levels, None)
@@ -281,7 +285,7 @@ class DerivedExplorer(PythonExplorer):
     def frontier(self) -> list[BodySlice]:
         return []
 
-    def resume(self, done: Sequence[BodySlice], frontier: list[BodySlice]) -> None:
+    def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         """Explore everything anew, and leave out what is done."""
         self._levels = itertools.islice(self._explore(), len(done), None)
 

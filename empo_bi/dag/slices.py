@@ -23,7 +23,7 @@ BoolArray = npt.NDArray[np.bool_]
 ByteArray = npt.NDArray[np.uint8]
 Bodies = range | IndexArray  # ascending numbers; a range wherever they are consecutive
 
-PRECISIONS = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
+PRECISIONS = ("float16", "float32", "float64")
 
 
 def bodies_from(numbers: IndexArray) -> Bodies:
@@ -74,7 +74,7 @@ class BodySlice:
     succ_K : (K,) int32, bodies that follow, or None
     prob_K : (K,) float16, 32 or 64, or None
     attained : (B or S, X) uint8, or None
-        One bit per (human, goal), see ``attainment``; a row for each added body if ``attained_by_body``, else for each state.
+        One bit per (human, goal), see ``attainment``: a row per added body if ``attained_by_body``, else per state.
     """
 
     value: int
@@ -157,9 +157,9 @@ def narrowed(prob_K: FloatArray, precision: str) -> npt.NDArray[np.floating] | N
     if (prob_K == 1.0).all():
         return None
     smallest = float(prob_K.min())
-    for name, dtype in PRECISIONS.items():
-        if np.dtype(dtype).itemsize >= np.dtype(precision).itemsize and smallest >= float(np.finfo(dtype).tiny):
-            return prob_K.astype(name)
+    for dtype in map(np.dtype, PRECISIONS[PRECISIONS.index(precision) :]):
+        if smallest >= float(np.finfo(dtype).tiny):
+            return prob_K.astype(dtype)
     return prob_K
 
 

@@ -1,4 +1,4 @@
-"""A function mapped over blocks, by one worker or several, results in the order of the blocks: the one importer of joblib's pool.
+"""A function mapped over blocks by one worker or several, with results in the order of the blocks.
 
 Threads for compiled kernels, which let go of Python's lock; processes for worlds written in Python.
 """

@@ -30,10 +30,17 @@ class SliceCache:
             if t in self._kept:
                 self._kept.move_to_end(t)
                 return self._kept[t]
-            coming = self._coming.pop(t, None)
-        piece = self._read(t) if coming is None else coming.result()
-        self.put(t, piece)
-        return piece
+            coming = self._coming.get(t)
+        return self._fetch(t) if coming is None else coming.result()
+
+    def _fetch(self, t: int) -> BodySlice:
+        try:
+            piece = self._read(t)
+            self.put(t, piece)
+            return piece
+        finally:
+            with self._lock:
+                self._coming.pop(t, None)
 
     def put(self, t: int, piece: BodySlice) -> None:
         with self._lock:
@@ -54,7 +61,7 @@ class SliceCache:
                 self._reader = ThreadPoolExecutor(1, thread_name_prefix="empo_bi-read-ahead")
             for t in levels:
                 if t not in self._kept and t not in self._coming:
-                    self._coming[t] = self._reader.submit(self._read, t)
+                    self._coming[t] = self._reader.submit(self._fetch, t)
 
     def clear(self) -> None:
         """Give all memory back."""

@@ -1,4 +1,4 @@
-"""A :class:`~empo_bi.dag.slices.BodySlice` as named arrays and a few numbers, and back. docs/format.md says the same in prose.
+"""A :class:`~empo_bi.dag.slices.BodySlice` as named arrays and a few numbers, and back; docs/format.md says it in prose.
 
 Bodies that are consecutive are written as ``[first, past the last]``, others as an array; what equals the array before it is
 not written again. Integers take the narrowest type that holds them, bits are packed.

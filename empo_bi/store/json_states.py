@@ -17,8 +17,8 @@ import numpy.typing as npt
 from empo_bi.errors import InvalidStateError, short_repr
 
 _REMEDY = (
-    "give the world encode_state(state), which returns such a value, and decode_state(value); or keep the DAG in memory or in "
-    "a temporary store (store=True)"
+    "give the world encode_state(state), which returns such a value, and decode_state(value); or keep the DAG in memory or "
+    "in a temporary store (store=True)"
 )
 
 
@@ -49,7 +49,7 @@ class JsonStates:
         if self._decode is not None:
             return self._decode(_tuples(value))
         state = _tuples(value)
-        return state if self._named is None else self._named._make(state)  # type: ignore[attr-defined]
+        return state if self._named is None else self._named._make(state)
 
 
 def _is_named(value: Any) -> bool:
@@ -65,8 +65,8 @@ def _plain(value: Any, state: Any, *, is_top: bool = False) -> Any:
     if type(value) in (tuple, list) or (is_top and _is_named(value)):
         return [_plain(item, state) for item in value]
     raise InvalidStateError(
-        f"{short_repr(value)} in state {short_repr(state)} is a {type(value).__name__}, which cannot be kept as JSON; states in "
-        f"a store are tuples, finite numbers, strings, booleans and None: {_REMEDY}"
+        f"{short_repr(value)} in state {short_repr(state)} is a {type(value).__name__}, which JSON cannot keep; states "
+        f"in a store are tuples, finite numbers, strings, booleans and None: {_REMEDY}"
     )
 
 

@@ -220,12 +220,12 @@ class GridWorld(WorldModel):
         ``(profile, probabilities, successor indices)`` per profile, and is empty at a terminal state. The result is kept
         until :meth:`clear_dag_cache`; the world is reset.
         """
-        from empo_bi.dag.dag import enumerate_dag  # the DAG is built on worlds, not the other way round
-        from empo_bi.dag.python_objects import as_python_objects
+        from empo_bi.dag.python_objects import as_python_objects  # the DAG is built on worlds, not the other way round
+        from empo_bi.enumeration import enumerate_dag
 
         if self._dag_cache is None:
             self.reset()
-            self._dag_cache = as_python_objects(enumerate_dag(self, progress=not quiet))
+            self._dag_cache = as_python_objects(enumerate_dag(self, precision="float64", progress=not quiet))
         return self._dag_cache if return_probabilities else self._dag_cache[:3]
 
     def clear_dag_cache(self) -> None:

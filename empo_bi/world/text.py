@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from empo_bi.world.codes import CELL_CODES, COLOURS, CellCode, Kind
 from empo_bi.world.encoding import State
 from empo_bi.world.spec import WorldSpec
@@ -49,3 +51,25 @@ def describe_agents(spec: WorldSpec, state: State) -> str:
         line += f", has to do {spec.actions[forced].name.lower()} next" if forced is not None else ""
         lines.append(line)
     return "\n".join(lines)
+
+
+def to_mapping(spec: WorldSpec) -> dict[str, object]:
+    """The world as a mapping of plain values that ``load_world`` reads again: what a store remembers of its world."""
+    weighted = [{"goal": list(goal.rectangle[: 2 if goal.is_cell else 4]), "weight": goal.weight} for goal in spec.goals]
+    return {
+        "metadata": {"name": spec.name},
+        "map": [" ".join(_CODE_OF[cell] for cell in row) for row in spec.cells],
+        "max_steps": spec.max_steps,
+        "action_class": spec.action_set,
+        "orientations": [agent.direction for agent in spec.agents],
+        "can_push_rocks": _letters(agent.colour for agent in spec.agents if agent.can_push_rocks),
+        "can_enter_magic_walls": _letters(agent.colour for agent in spec.agents if agent.can_enter_magic_walls),
+        "stumble_probability": spec.stumble_probability,
+        "solidify_probability": spec.solidify_probability,
+        "enter_bush_success_prob": spec.enter_bush_success_prob,
+        **({"possible_goals": weighted} if weighted else {}),
+    }
+
+
+def _letters(colours: Iterable[str]) -> str:
+    return "".join(sorted({_LETTER_OF[colour] for colour in colours}))

@@ -18,9 +18,9 @@ from random_worlds import random_worlds
 from worked_examples import walled
 
 from empo_bi import InvalidStateError, TooManyStatesError, enumerate_dag, load_world
-from empo_bi.dag import enumerate as enumeration
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.key_index import KeyIndex
+from empo_bi.runtime import memory
 
 
 class FromDag(PerState):
@@ -73,7 +73,7 @@ def test_keys_are_numbered_in_the_order_of_their_first_appearance(words: int, n:
 @pytest.mark.parametrize(("path", "horizons"), golden_cases(quick_lines=10_000))
 def test_golden_digests_of_the_dag(path: Path, horizons: list[int]) -> None:
     world = load_quietly(REFERENCE / "worlds" / f"{path.stem}.yaml", max_steps=max(horizons))
-    dag = enumerate_dag(world, progress=False)
+    dag = enumerate_dag(world, precision="float64", progress=False)
     check_golden_figures(path, horizons, golden_figures_by_horizon(FromDag(dag), max(horizons)))
     wanted = json.loads(path.read_text())["horizons"][str(max(horizons))]
     assert dag.level_sizes == wanted["states_per_level"]
@@ -101,7 +101,7 @@ def test_without_still_levels_are_not_nested_and_with_it_they_are(actions: str) 
 def test_the_dag_does_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     world = load_world("ice_rink")
     whole = enumerate_dag(world, progress=False)
-    monkeypatch.setattr(enumeration, "BLOCK_ENTRIES", 50)
+    monkeypatch.setattr(memory, "_DEFAULT_BLOCK", 50)
     parts = enumerate_dag(world, progress=False)
     assert whole.level_sizes == parts.level_sizes
     for t in range(world.max_steps + 1):

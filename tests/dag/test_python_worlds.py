@@ -137,7 +137,8 @@ def test_random_layered_worlds_come_out_as_they_went_in(depth: int, n_actions: i
                 weights = rng.dirichlet(np.ones(len(targets)))
                 answers.append(list(zip(weights.tolist(), sorted(targets), strict=True)))
             table[t, i] = answers
-    dag = enumerate_dag(Table(table, (0, 0), n_actions), level_fct=lambda state: state[0], progress=False)
+    world = Table(table, (0, 0), n_actions)
+    dag = enumerate_dag(world, level_fct=lambda state: state[0], precision="float64", progress=False)
     for state, rows in transitions_of(dag).items():
         expected = [{target: weight for weight, target in answer} for answer in table.get(state, [[]] * n_actions)]
         for row, wanted in zip(rows, expected, strict=True):

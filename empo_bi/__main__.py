@@ -1,0 +1,3 @@
+from empo_bi.cli import main
+
+main()

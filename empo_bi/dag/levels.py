@@ -1,0 +1,96 @@
+"""Levels that have been found, wherever they rest: what the enumeration appends to and the DAG reads from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from empo_bi.dag.slices import BodySlice
+
+
+@dataclass(frozen=True)
+class LevelSizes:
+    """The numbers of one level that are always at hand."""
+
+    value: int
+    n_states: int
+    n_bodies: int
+    n_transitions: int
+    nbytes: int
+
+    @classmethod
+    def of(cls, piece: BodySlice) -> LevelSizes:
+        return cls(piece.value, len(piece.members), len(piece.added), piece.n_entries, piece.nbytes)
+
+
+class Levels(Protocol):
+    """A sequence of slices that can be appended to."""
+
+    is_finished: bool
+    sizes: list[LevelSizes]
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, t: int) -> BodySlice: ...
+
+    def __iter__(self) -> Iterator[BodySlice]: ...
+
+    def heads(self) -> Iterator[BodySlice]:
+        """The slices without their transitions: keys or states, and which bodies are where."""
+
+    def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
+        """Add a level. ``frontier`` tells what is known of levels to come, which a store keeps to continue from."""
+
+    def frontier(self) -> list[BodySlice]:
+        """What was known of levels to come when the last level was appended."""
+
+    def finish(self) -> None:
+        """Say that the last level has been appended."""
+
+    def prefetch(self, levels: Iterable[int]) -> None: ...
+
+    def describe(self) -> str:
+        """Where the levels are and how much room they take."""
+
+    def close(self) -> None:
+        """Let go of memory, locks and temporary folders; nothing more is appended."""
+
+
+class MemoryLevels:
+    """Slices in a list."""
+
+    def __init__(self) -> None:
+        self._slices: list[BodySlice] = []
+        self.sizes: list[LevelSizes] = []
+        self.is_finished = False
+
+    def __len__(self) -> int:
+        return len(self._slices)
+
+    def __getitem__(self, t: int) -> BodySlice:
+        return self._slices[t]
+
+    def __iter__(self) -> Iterator[BodySlice]:
+        return iter(self._slices)
+
+    heads = __iter__
+
+    def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
+        self._slices.append(piece)
+        self.sizes.append(LevelSizes.of(piece))
+
+    def frontier(self) -> list[BodySlice]:
+        return []
+
+    def finish(self) -> None:
+        self.is_finished = True
+
+    def prefetch(self, levels: Iterable[int]) -> None:
+        pass
+
+    def describe(self) -> str:
+        return f"{sum(sizes.nbytes for sizes in self.sizes) / 1e6:.1f} MB in memory"
+
+    def close(self) -> None:
+        pass

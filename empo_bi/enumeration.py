@@ -1,0 +1,227 @@
+"""Making and opening levelled DAGs: :func:`enumerate_dag` and :func:`open_dag`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
+from empo_bi.dag.dag import Dag, GoalTable
+from empo_bi.dag.explorer import Explorer
+from empo_bi.dag.grid_explorer import GridExplorer
+from empo_bi.dag.identity import content_of, identity_of
+from empo_bi.dag.levels import Levels, MemoryLevels
+from empo_bi.dag.python_explorers import DerivedExplorer, LevelExplorer, SharedExplorer
+from empo_bi.dag.python_world import LevelFunction, initial_state_of
+from empo_bi.dag.slices import PRECISIONS
+from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
+from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.memory import MemoryPlan, plan_memory
+from empo_bi.runtime.progress import level_bar
+from empo_bi.store.layout import FORMAT, VERSION
+from empo_bi.world.gridworld import GridWorld, load_world
+from empo_bi.world.text import to_mapping
+
+if TYPE_CHECKING:
+    from empo_bi.store.zarr_levels import ZarrLevels
+
+
+def enumerate_dag(
+    world: Any,
+    *,
+    level_fct: LevelFunction | None = None,
+    store: Any = None,
+    workers: int = 1,
+    memory_limit: int | float | str | None = None,
+    precision: str = "float16",
+    compression: Any = True,
+    overwrite: bool = False,
+    max_states: int | None = None,
+    progress: bool = True,
+) -> Dag:
+    """Find every state that can be reached, with all transitions.
+
+    Parameters
+    ----------
+    world : GridWorld, or any world written in Python
+        A Python world has ``agents`` (or ``n_agents``), ``action_space.n``, ``initial_state()`` (or ``reset()`` and
+        ``get_state()``) and ``transition_probabilities(state, actions)``. If it declares ``time_homogeneous = True`` (states
+        are tuples that begin with the step), bodies are shared between levels as in gridworlds.
+    level_fct : function, optional
+        ``f(state) -> int``, for Python worlds: every successor is on a higher level than its state; gaps and negative levels
+        are fine. Without it, a state's level is the length of the longest path that leads to it. In gridworlds and
+        time-homogeneous worlds the level is the step, and this is not asked.
+    store : None, True, path, URL or zarr store
+        Where the levels go. None: memory. A path: a folder, or a zip file if it ends in ``.zip``; the result is kept, an
+        interrupted run continues there, and a finished one of the same world is used again. True: a temporary folder,
+        which goes with the DAG. Also a URL (extra ``remote``) or any zarr v3 store object.
+    workers : int
+        Blocks of states expanded at a time, by threads (gridworlds) or processes (Python worlds); -1 for one per core. The
+        result does not depend on it.
+    memory_limit : int, float or str, optional
+        ``"2GB"``, a number of bytes, or a fraction of the memory that is available. Sizes of blocks and caches follow.
+    precision : "float16", "float32" or "float64"
+        How probabilities rest. Rows are renormalised when read; in float16 they are then exact to a relative 0.1%, and
+        exact where they are halves, quarters and so on or all the same. Where some are too small for the type, a level
+        takes a wider one.
+    compression : bool, int or str
+        For stores on disk: True, False, a level from 0 (off) to 9, or a Blosc compressor such as ``"lz4"``.
+    overwrite : bool
+        Replace what a store has.
+    max_states : int, optional
+        Stop with an error when more states (of a gridworld: bodies, states but for the step) than this are found. For Python
+        worlds the default is ten million, in case they never end.
+    progress : bool
+        Show a bar for anything over a second.
+
+    Examples
+    --------
+    >>> from empo_bi import load_world
+    >>> dag = enumerate_dag(load_world("asymmetric_freeing", max_steps=8), progress=False)
+    >>> dag.n_states, dag.n_bodies, dag.level_sizes[:4]
+    (3741, 1144, [1, 36, 128, 224])
+    """
+    _check_arguments(world, precision)
+    workers, memory = checked_workers(workers), plan_memory(memory_limit)
+    place = None if store is None else _place_of(store)
+    goals = fixed_goals_of(world)
+    # In a store that is kept, bits are worth writing only if a later run can tell whose they are.
+    stored_goals = goals if goals is None or place is None or place.is_temporary or goals.key() is not None else None
+    options = {"precision": precision, "workers": workers, "max_states": max_states}
+    explorer = _explorer(world, level_fct, stored_goals, memory, options)
+    manifest = manifest_of(world, explorer, precision, stored_goals)
+    levels: Levels = MemoryLevels()
+    if place is not None:
+        levels = on_disk = _open_or_create(world, place, manifest, memory, compression, overwrite)
+        manifest = on_disk.manifest
+    if not levels.is_finished:
+        _fill(levels, explorer, progress, memory)
+    table = _goal_table(goals, is_stored=stored_goals is not None and manifest["content"]["goals"] == stored_goals.key())
+    return Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
+
+
+def open_dag(path: Any, *, world: Any = None, memory_limit: int | float | str | None = None) -> Dag:
+    """Open a stored DAG for reading, finished or not. Nothing in the store is executed.
+
+    Parameters
+    ----------
+    path : path, URL or zarr store
+        What ``enumerate_dag`` was given as ``store``.
+    world : optional
+        The world it was made from. A gridworld is remembered by the store. For a Python world, give it if states are to be
+        translated by its ``decode_state``; otherwise states are tuples, numbers, texts, booleans and None as stored.
+    memory_limit : int, float or str, optional
+        As in :func:`enumerate_dag`: bounds what is cached.
+
+    Raises
+    ------
+    StoreNotFoundError, StoreMismatchError, DamagedStoreError
+    """
+    from empo_bi.store.json_states import JsonStates
+    from empo_bi.store.places import place_of
+    from empo_bi.store.zarr_levels import ZarrLevels
+
+    if path is None or isinstance(path, bool):
+        raise TypeError(f"open_dag({path!r}): give the folder, zip file, URL or zarr store of a DAG")
+    states = JsonStates(world, None if world is None else initial_state_of(world))
+    levels = ZarrLevels.open(place_of(path), states, cache_bytes=plan_memory(memory_limit).cache_bytes)
+    manifest = levels.manifest
+    if len(levels) == 0:
+        raise StoreNotFoundError(
+            f"{levels.place.name}: no level has been committed yet; run enumerate_dag again to continue"
+        )
+    if world is not None and identity_of(world) != manifest["content"]["world"]:
+        raise StoreMismatchError(
+            f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world!r}"
+        )
+    if world is None and manifest["world"] is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WorldWarning)  # they were told when the store was made
+            world = load_world(manifest["world"])
+    table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
+    return Dag(world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table)
+
+
+def manifest_of(world: Any, explorer: Explorer, precision: str, goals: FixedGoals | None) -> dict[str, Any]:
+    """What a store says about itself, in JSON; ``content`` has everything that its arrays depend on."""
+    is_gridworld = isinstance(world, GridWorld)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "title": str(world) if is_gridworld else f"a Python world, {type(world).__module__}.{type(world).__qualname__}",
+        "world": to_mapping(world.world_spec) if is_gridworld else None,
+        "content": content_of(world, precision, goals),
+        "n_profiles": explorer.n_profiles,
+        "shares_bodies": explorer.shares_bodies,
+        "humans": None if goals is None else goals.humans,
+        "goals": None if goals is None else goals.describe(),
+    }
+
+
+def _place_of(store: Any) -> Any:
+    from empo_bi.store.places import place_of  # zarr takes a third of a second to import
+
+    return place_of(store)
+
+
+def _open_or_create(
+    world: Any, place: Any, manifest: dict[str, Any], memory: MemoryPlan, compression: Any, overwrite: bool
+) -> ZarrLevels:
+    from empo_bi.store.json_states import JsonStates
+    from empo_bi.store.zarr_levels import Compression, ZarrLevels
+
+    # A temporary store keeps states in memory, as they are, whatever they are.
+    in_json = not isinstance(world, GridWorld) and not place.is_temporary
+    return ZarrLevels.open_or_create(
+        place,
+        manifest,
+        JsonStates(world, initial_state_of(world)) if in_json else None,
+        compression=Compression.of(compression),
+        overwrite=overwrite,
+        cache_bytes=memory.cache_bytes,
+    )
+
+
+def _check_arguments(world: Any, precision: str) -> None:
+    if not hasattr(world, "transition_probabilities"):
+        raise TypeError(
+            f"{world!r} is no world: it has no transition_probabilities; load_world makes one from a name or file"
+        )
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"precision={precision!r}; expected one of {', '.join(PRECISIONS)}.{did_you_mean(precision, PRECISIONS)}"
+        )
+
+
+def _explorer(
+    world: Any, level_fct: LevelFunction | None, goals: FixedGoals | None, memory: MemoryPlan, options: dict[str, Any]
+) -> Explorer:
+    if isinstance(world, GridWorld):
+        return GridExplorer(world, goals, block_entries=memory.block_entries, **options)
+    if getattr(world, "time_homogeneous", False) is True:
+        return SharedExplorer(world, goals, **options)
+    if level_fct is not None:
+        return LevelExplorer(world, goals, level_fct, **options)
+    return DerivedExplorer(world, goals, **options)
+
+
+def _fill(levels: Levels, explorer: Explorer, progress: bool, memory: MemoryPlan) -> None:
+    """Append what the explorer finds, continuing after the levels that are there. What fails leaves them as they are."""
+    try:
+        if len(levels):
+            explorer.resume(levels, levels.frontier())
+        with level_bar("enumerate", explorer.n_levels, progress) as bar:
+            bar.update(len(levels))
+            while (piece := explorer.next_level(levels)) is not None:
+                levels.append(piece, explorer.frontier)
+                memory.check(f"enumerating level {len(levels)}")
+                bar.set_postfix_str(f"{explorer.n_known:,} bodies", refresh=False)
+                bar.update()
+        levels.finish()
+    except BaseException:
+        levels.close()
+        raise
+
+
+def _goal_table(goals: FixedGoals | None, *, is_stored: bool) -> GoalTable | None:
+    return None if goals is None else GoalTable(goals.humans, goals.describe(), goals, is_stored=is_stored)

@@ -1,0 +1,22 @@
+"""Names, version and sizes of the format that docs/format.md describes."""
+
+from __future__ import annotations
+
+FORMAT, VERSION = "empo_bi DAG", 1
+ATTRIBUTE = "empo_bi"  # of groups: the manifest at the root, the commit marker of a level
+FINISHED = "finished"  # group that appears after the last level
+HEAD_ARRAYS = ("members", "added", "expanded", "ended", "key", "state")  # which states there are, but for their transitions
+CHUNK_BYTES = 4 << 20  # large enough to stream, small enough to compress in the processor's cache
+
+
+def level_name(t: int) -> str:
+    return f"level_{t:05}"
+
+
+def frontier_name(t: int) -> str:
+    return f"frontier_{t:05}"
+
+
+def spoken(group: str) -> str:
+    """A group's name in a message."""
+    return f"level {int(group.removeprefix('level_'))}" if group.startswith("level_") else f"group {group}"

@@ -1,0 +1,178 @@
+"""Where a store is: a folder, a zip file, a URL, a zarr store of the user's own, or a temporary folder.
+
+A zip file cannot be continued once its writer was killed. It is therefore built as a folder beside its place, which can, and
+packed at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from zarr.abc.store import Store
+from zarr.storage import FsspecStore, LocalStore, ZipStore
+
+from empo_bi.errors import StoreError, StoreNotFoundError
+from empo_bi.store.lock import WriterLock, is_locked
+
+TEMPORARY_PREFIX = "empo_bi-dag-"
+ROOM_NEEDED = 200_000_000  # bytes free before a temporary store is begun
+BUILDING = ".building"  # added to the name of a zip file while it is being made
+
+
+class Place:
+    """A place for a store: what zarr writes to, a name for messages, and a lock where the file system has them."""
+
+    def __init__(self, name: str, *, folder: Path | None = None, zip_file: Path | None = None, store: Any = None) -> None:
+        self.name = name
+        self.folder = folder  # where zarr writes, if on this machine's file system
+        self.zip_file = zip_file
+        self._given = store
+        self._lock: WriterLock | None = None
+        self.is_temporary = False
+
+    @property
+    def exists(self) -> bool:
+        return self._given is not None or (self.zip_file or self.folder).exists() or self.folder.exists()  # type: ignore[union-attr]
+
+    def for_reading(self) -> Store:
+        """The finished zip file, or else the folder, read-only."""
+        if self._given is not None:
+            return self._given if self._given.read_only else _read_only(self._given)
+        assert self.folder is not None
+        if self.zip_file is not None and self.zip_file.exists():
+            try:
+                return ZipStore(self.zip_file, mode="r", read_only=True)
+            except (zipfile.BadZipFile, OSError) as error:
+                raise StoreError(
+                    f"{self.name}: cannot be read as a zip file ({error}); delete it and enumerate again"
+                ) from error
+        if not self.folder.is_dir():
+            raise StoreNotFoundError(f"{self.name}: no such folder; enumerate_dag(world, store={self.name!r}) makes it")
+        return LocalStore(self.folder, read_only=True)
+
+    def for_writing(self) -> Store:
+        """Lock the place and make its folder."""
+        if self._given is not None:
+            return self._given
+        assert self.folder is not None
+        lock_file = (self.zip_file or self.folder).with_name((self.zip_file or self.folder).name + ".lock")
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = WriterLock(lock_file)
+        self.folder.mkdir(mode=0o700 if self.is_temporary else 0o777, exist_ok=not self.is_temporary)
+        return LocalStore(self.folder)
+
+    def pack(self) -> None:
+        """Turn the finished folder of a zip file into the file: it appears at once, and complete."""
+        if self.zip_file is None:
+            return
+        assert self.folder is not None
+        partial = self.zip_file.with_name(self.zip_file.name + ".partial")
+        with zipfile.ZipFile(partial, "w", compression=zipfile.ZIP_STORED) as packed:  # chunks are compressed already
+            for path in sorted(self.folder.rglob("*")):
+                if path.is_file():
+                    # A fixed date, so that equal content makes equal files.
+                    info = zipfile.ZipInfo(path.relative_to(self.folder).as_posix())
+                    packed.writestr(info, path.read_bytes())
+        os.replace(partial, self.zip_file)
+        shutil.rmtree(self.folder)
+
+    def release(self) -> None:
+        """Let others write."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def remove(self) -> None:
+        """Delete a temporary store."""
+        assert self.is_temporary
+        assert self.folder is not None
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.release()
+
+
+def place_of(store: Any) -> Place:
+    """What the user's ``store`` means: ``True`` is a temporary folder, a text or path a folder, zip file or URL.
+
+    Raises
+    ------
+    StoreError
+        For a URL that cannot be opened, or a disk without room for a temporary store.
+    TypeError
+        For anything else.
+    """
+    if store is True:
+        return temporary_place()
+    if isinstance(store, Store):
+        return Place(str(store), store=store)
+    if isinstance(store, str) and "://" in store and not store.startswith("file://"):
+        return Place(store, store=_remote(store))
+    if isinstance(store, str | os.PathLike) and os.fspath(store):
+        path = Path(os.fspath(store).removeprefix("file://")).expanduser()
+        if path.suffix == ".zip":
+            return Place(str(path), folder=path.with_name(path.name + BUILDING), zip_file=path)
+        return Place(str(path), folder=path)
+    raise TypeError(
+        f"store={store!r}; give a folder, a .zip file, a URL, a zarr store, True for a temporary folder, or None for memory"
+    )
+
+
+def _remote(url: str) -> Store:
+    try:
+        return FsspecStore.from_url(url)
+    except ImportError as error:
+        raise StoreError(f"{url}: URLs need the package fsspec, and one for the kind of place: pip install 'empo-bi[remote]'"
+                         f" ({error})") from error  # fmt: skip
+    except (ValueError, OSError) as error:
+        raise StoreError(f"{url}: cannot be opened ({error})") from error
+
+
+def _read_only(store: Store) -> Store:
+    try:
+        return store.with_read_only(True)
+    except NotImplementedError:
+        return store
+
+
+def temporary_place(parent: Path | None = None) -> Place:
+    """A new folder of its own in the system's place for temporary files (``TMPDIR`` chooses), with room checked first.
+
+    Folders that killed processes left behind are removed on the way.
+    """
+    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    reclaim(parent)
+    free = shutil.disk_usage(parent).free
+    if free < ROOM_NEEDED:
+        raise StoreError(
+            f"{parent}: {free / 1e6:,.0f} MB free, a temporary store wants {ROOM_NEEDED / 1e6:,.0f} MB; free some room, set "
+            "TMPDIR to another disk, or give the store a place of its own (store=PATH)"
+        )
+    name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
+    place = Place(str(parent / name), folder=parent / name)
+    place.is_temporary = True
+    return place
+
+
+def reclaim(parent: Path) -> list[Path]:
+    """Remove temporary stores whose process has died; returns them. Others' folders and those in use are left alone."""
+    removed = []
+    for lock_file in parent.glob(f"{TEMPORARY_PREFIX}*.lock"):  # made before the folder, so it is always there
+        if not is_locked(lock_file):
+            folder = lock_file.with_suffix("")
+            shutil.rmtree(folder, ignore_errors=True)
+            lock_file.unlink(missing_ok=True)
+            removed.append(folder)
+    return removed
+
+
+def nbytes_of(place: Place) -> int | None:
+    """Bytes on disk, None where that cannot be told cheaply."""
+    if place.zip_file is not None and place.zip_file.exists():
+        return place.zip_file.stat().st_size
+    if place.folder is None:
+        return None
+    return sum(path.stat().st_size for path in place.folder.rglob("*") if path.is_file())
