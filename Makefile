@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-all lint format bench clean
+.PHONY: help demo test test-all lint format bench bench-dag clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ format: $(VENV)/.installed  ## let ruff tidy the code
 
 bench: $(VENV)/.installed  ## measure the compiled worlds against the plain oracle
 	$(BIN)/python benchmarks/bench_worlds.py
+
+bench-dag: $(VENV)/.installed  ## measure enumeration: time, memory, disk (several minutes)
+	$(BIN)/python benchmarks/bench_dag.py
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -8,7 +8,6 @@ expanded. Elsewhere (no ``still``, forced moves) the exact set of each level fol
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ import numpy.typing as npt
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
-from empo_bi.dag.slices import Bodies, BodySlice, IndexArray, SliceBuilder, SuccessorArray, as_array, bodies_from, places_in
+from empo_bi.dag.reach import successors_of
+from empo_bi.dag.slices import Bodies, BodySlice, SliceBuilder, as_array, bodies_from
 from empo_bi.errors import TooManyStatesError
 from empo_bi.runtime.blocks import map_blocks
-from empo_bi.runtime.jit import kernel
 from empo_bi.world.gridworld import GridWorld
 
 
@@ -129,20 +128,3 @@ class GridExplorer:
 def is_nested(first_slice: BodySlice) -> bool:
     """Whether each level contains the one before it: if the initial body may stay, so by induction may all."""
     return first_slice.succ_K is not None and bool((first_slice.succ_K == 0).any())
-
-
-def successors_of(member_M: IndexArray, slices: Iterable[BodySlice], n_profiles: int, n_bodies: int) -> IndexArray:
-    """The exact set of bodies one level on: all successors of ``member_M``, ascending."""
-    mark = np.zeros(n_bodies, dtype=np.bool_)
-    for piece in slices:
-        if piece.succ_K is not None:
-            _, row_M = places_in(piece.expanded, member_M)
-            mark_successors(mark, row_M, piece.starts(n_profiles), piece.succ_K)
-    return np.flatnonzero(mark)
-
-
-@kernel
-def mark_successors(mark: npt.NDArray[np.bool_], row_M: IndexArray, start_E: IndexArray, succ_K: SuccessorArray) -> None:
-    for m in range(row_M.size):
-        for k in range(start_E[row_M[m]], start_E[row_M[m] + 1]):
-            mark[succ_K[k]] = True

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
-from empo_bi.dag.grid_explorer import successors_of
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.python_world import (
     LevelFunction,
@@ -27,6 +26,7 @@ from empo_bi.dag.python_world import (
     is_terminal,
     unhashable,
 )
+from empo_bi.dag.reach import successors_of
 from empo_bi.dag.slices import Bodies, BodySlice, BoolArray, IndexArray, SliceBuilder, as_array, bodies_from
 from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
 from empo_bi.runtime.blocks import map_blocks

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import math
 import warnings
 import weakref
@@ -195,16 +194,13 @@ class ZarrLevels:
 
     def _marker(self, name: str) -> Json | None:
         """The attributes of a group that was committed, None if it was not."""
-        found = _json_of(self.place, self._store, f"{name}/zarr.json")
-        if found is None:
-            return None
-        marker: Json | None = found.get("attributes", {}).get(ATTRIBUTE)
-        return marker
+        attributes = _attributes_of(self.place, self._store, name)
+        return None if attributes is None else attributes.get(ATTRIBUTE)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._markers)
+        return len(self._markers) + (self._writing is not None)
 
     def __getitem__(self, t: int) -> BodySlice:
         self._wait()
@@ -251,7 +247,7 @@ class ZarrLevels:
             raise DamagedStoreError(f"{where}: cannot be read ({error}). {_REMEDY}") from error
         if list(array.shape) != about["shape"] or array.dtype.name != about["dtype"]:
             raise DamagedStoreError(
-                f"{where}: found {array.dtype.name} {list(array.shape)}, expected {about['dtype']} {about['shape']}. {_REMEDY}"
+                f"{where}: found {array.dtype.name} {list(array.shape)}, not {about['dtype']} {about['shape']}. {_REMEDY}"
             )
         if _checksum(array) != about["crc32"]:
             raise DamagedStoreError(f"{where}: its checksum differs, so a chunk is missing or was changed. {_REMEDY}")
@@ -261,7 +257,7 @@ class ZarrLevels:
         """Check the commit marker and every array of a level: for each what is wrong with it, None if nothing is."""
         marker = self._markers[t]
         if self.is_finished and self._marker(level_name(t)) != marker:
-            yield f"{self.place.name}: level {t}: its commit marker is missing or was changed"
+            yield f"{self.place.name}: level {t}: its commit marker is missing or differs"
         for name, about in marker["arrays"].items():
             try:
                 self._read_array(level_name(t), about, name)
@@ -287,12 +283,13 @@ class ZarrLevels:
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         """Write a level in the background. An error shows here or later, at the next call."""
         self._wait()
+        t = len(self)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="empo_bi-write")
         if self._states is None and piece.states is not None:
-            self._kept_states[len(self)] = piece.states
-        self._writing = self._pool.submit(self._write_level, len(self), piece, frontier())
-        self._cache.put(len(self), piece)
+            self._kept_states[t] = piece.states
+        self._writing = self._pool.submit(self._write_level, t, piece, frontier())
+        self._cache.put(t, piece)
 
     def _wait(self) -> None:
         """Until what was appended is committed."""
@@ -388,10 +385,10 @@ _REMEDY = "Other levels are not affected; to make the store anew, call enumerate
 
 def read_manifest(place: Place, store: Any) -> Json:
     """What the root group says of the store, checked."""
-    found = _json_of(place, store, "zarr.json")
-    if found is None:
+    attributes = _attributes_of(place, store, "")
+    if attributes is None:
         raise StoreNotFoundError(f"{place.name}: no slice store is there; enumerate_dag(world, store=...) makes one")
-    manifest = found.get("attributes", {}).get(ATTRIBUTE)
+    manifest = attributes.get(ATTRIBUTE)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise StoreMismatchError(f"{place.name}: is a zarr group, but no slice store of empo_bi; choose another place")
     if manifest.get("version") != VERSION:
@@ -486,11 +483,14 @@ async def _delete(store: Any, name: str) -> None:
         await store.delete(name)  # a file that is no folder
 
 
-def _json_of(place: Place, store: Any, key: str) -> Json | None:
-    from zarr.core.buffer import default_buffer_prototype
-
+def _attributes_of(place: Place, store: Any, group: str) -> Json | None:
+    """The attributes of a group, None if there is no such group."""
     try:
-        found = _run(store.get(key, default_buffer_prototype()))
-        return None if found is None else json.loads(found.to_bytes())
-    except ValueError as error:
-        raise DamagedStoreError(f"{place.name}: {key} is no JSON ({error}). {_REMEDY}") from error
+        return dict(zarr.open_group(store, path=group, mode="r", zarr_format=3).attrs)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        raise
+    except Exception as error:  # whatever zarr says of damaged metadata
+        where = f"{place.name}: the metadata of {spoken(group) if group else 'the store'}"
+        raise DamagedStoreError(f"{where} cannot be read ({error!r}). {_REMEDY}") from error
