@@ -168,7 +168,8 @@ def _open_or_create(
     world: Any, place: Any, manifest: dict[str, Any], memory: MemoryPlan, compression: Any, overwrite: bool
 ) -> ZarrLevels:
     from empo_bi.store.json_states import JsonStates
-    from empo_bi.store.zarr_levels import Compression, ZarrLevels
+    from empo_bi.store.zarr_files import Compression
+    from empo_bi.store.zarr_levels import ZarrLevels
 
     # A temporary store keeps states in memory, as they are, whatever they are.
     in_json = not isinstance(world, GridWorld) and not place.is_temporary

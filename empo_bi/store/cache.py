@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 from empo_bi.dag.slices import BodySlice
 
@@ -31,7 +31,10 @@ class SliceCache:
                 self._kept.move_to_end(t)
                 return self._kept[t]
             coming = self._coming.get(t)
-        return self._fetch(t) if coming is None else coming.result()
+        try:
+            return self._fetch(t) if coming is None else coming.result()
+        except CancelledError:  # by clear(), meanwhile
+            return self._fetch(t)
 
     def _fetch(self, t: int) -> BodySlice:
         try:
@@ -46,11 +49,11 @@ class SliceCache:
         with self._lock:
             if t in self._kept or piece.nbytes > self.limit:
                 return
-            self._kept[t] = piece
-            self.nbytes += piece.nbytes
-            while self.nbytes > self.limit:
+            while self.nbytes + piece.nbytes > self.limit:
                 _, oldest = self._kept.popitem(last=False)
                 self.nbytes -= oldest.nbytes
+            self._kept[t] = piece
+            self.nbytes += piece.nbytes
 
     def prefetch(self, levels: Iterable[int]) -> None:
         """Start reading slices in the background, one after the other; :meth:`get` waits for what is on its way."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 FORMAT, VERSION = "empo_bi DAG", 1
 ATTRIBUTE = "empo_bi"  # of groups: the manifest at the root, the commit marker of a level
+ROOT = ""
 FINISHED = "finished"  # group that appears after the last level
 HEAD_ARRAYS = ("members", "added", "expanded", "ended", "key", "state")  # which states there are, but for their transitions
 CHUNK_BYTES = 4 << 20  # large enough to stream, small enough to compress in the processor's cache
@@ -19,4 +20,11 @@ def frontier_name(t: int) -> str:
 
 def spoken(group: str) -> str:
     """A group's name in a message."""
+    if not group:
+        return "the store"
     return f"level {int(group.removeprefix('level_'))}" if group.startswith("level_") else f"group {group}"
+
+
+def is_our_name(name: str) -> bool:
+    """Whether something at the root of a store is part of this format, or what zarr leaves of an interrupted write."""
+    return name in ("zarr.json", FINISHED) or name.startswith(("level_", "frontier_")) or name.endswith(".partial")

@@ -6,6 +6,7 @@ packed at the end.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -38,6 +39,11 @@ class Place:
     @property
     def exists(self) -> bool:
         return self._given is not None or (self.zip_file or self.folder).exists() or self.folder.exists()  # type: ignore[union-attr]
+
+    @property
+    def waits_for_packing(self) -> bool:
+        """Whether a zip file is still a folder."""
+        return self.zip_file is not None and not self.zip_file.exists()
 
     def for_reading(self) -> Store:
         """The finished zip file, or else the folder, read-only."""
@@ -80,6 +86,14 @@ class Place:
                     packed.writestr(info, path.read_bytes())
         os.replace(partial, self.zip_file)
         shutil.rmtree(self.folder)
+
+    def tidy(self) -> None:
+        """Remove the folder of a finished zip file, if its maker was killed before it could."""
+        if self.zip_file is not None and self.folder is not None and self.folder.exists():
+            with contextlib.suppress(OSError):  # read-only, or somebody is making the file anew
+                self.for_writing()
+                shutil.rmtree(self.folder)
+            self.release()
 
     def release(self) -> None:
         """Let others write."""
