@@ -76,7 +76,7 @@ class SliceCache:
             self.nbytes = 0
 
     def close(self) -> None:
-        self.clear()
         if self._reader is not None:
-            self._reader.shutdown(wait=True)
+            self._reader.shutdown(wait=True, cancel_futures=True)
             self._reader = None
+        self.clear()

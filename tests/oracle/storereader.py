@@ -1,4 +1,5 @@
-"""A reader of slice stores, written from docs/format.md alone. It is strict: whatever the page does not allow is an error.
+"""A reader of slice stores, written from docs/format.md alone. It is strict: whatever the page does not mention is an error,
+even a new field, which the page tells other readers to ignore.
 
 Everything comes out as lists, tuples and plain numbers, nothing left out and no number referring to another level's arrays.
 """
@@ -23,7 +24,7 @@ SLICE_FIELDS = {
 }  # fmt: skip
 LEVEL_FIELDS = SLICE_FIELDS | {"level", "frontier"}
 ARRAY_FIELDS = {"dtype", "shape", "crc32"}
-UNSIGNED = {"uint8", "uint16", "uint32", "uint64"}
+UNSIGNED = {"uint8", "uint16", "uint32"}
 FLOATS = ("float16", "float32", "float64")
 # Dimensions and types of every array. Those of `attained` depend on the marker.
 ARRAYS: dict[str, tuple[tuple[str, ...], set[str]]] = {
@@ -162,7 +163,7 @@ class StoreReader:
 
     def __init__(self, path: Any) -> None:
         self.root = zarr.open_group(ZipStore(path, mode="r") if str(path).endswith(".zip") else path, mode="r")
-        self.manifest: dict[str, Any] = self.root.attrs["empo_bi"]
+        self.manifest = unsealed(self.root)
         check((self.manifest["format"], self.manifest["version"]) == ("empo_bi DAG", 1), "another format")
         check(set(self.manifest) == MANIFEST_FIELDS, f"manifest: fields {sorted(self.manifest)}")
         check(set(self.manifest["content"]) == CONTENT_FIELDS, f"content: fields {sorted(self.manifest['content'])}")
@@ -172,7 +173,7 @@ class StoreReader:
         self.is_finished = "finished" in self.root
         self.markers = self._committed()
         if self.is_finished:
-            check(self.root["finished"].attrs["empo_bi"] == {"levels": self.markers}, "the markers differ from `finished`")
+            check(unsealed(self.root["finished"]) == {"levels": self.markers}, "the markers differ from `finished`")
         self.slices = [Slice(self.root[f"level_{t:05}"], m, self.n_profiles) for t, m in enumerate(self.markers)]
         self._check_bodies()
 
@@ -180,7 +181,7 @@ class StoreReader:
         """Markers of the levels from the first to the last one that was committed."""
         markers: list[dict[str, Any]] = []
         while (name := f"level_{len(markers):05}") in self.root and "empo_bi" in self.root[name].attrs:
-            marker = self.root[name].attrs["empo_bi"]
+            marker = unsealed(self.root[name])
             check(set(marker) == LEVEL_FIELDS, f"{name}: fields {sorted(marker)}")
             check(marker["level"] == len(markers), f"{name}: says level {marker['level']}")
             check(not markers or marker["value"] > markers[-1]["value"], f"{name}: values do not ascend")
@@ -203,9 +204,9 @@ class StoreReader:
             return []
         group = f"frontier_{len(self.markers) - 1:05}"
         pieces = [self.root[f"{group}/{i}"] for i in range(self.markers[-1]["frontier"])]
-        for piece in pieces:
-            check(set(piece.attrs["empo_bi"]) == SLICE_FIELDS, f"{piece.path}: fields")
-        return [Slice(piece, piece.attrs["empo_bi"], self.n_profiles) for piece in pieces]
+        markers = [unsealed(piece) for piece in pieces]
+        check(all(set(marker) == SLICE_FIELDS for marker in markers), f"{group}: fields")
+        return [Slice(piece, marker, self.n_profiles) for piece, marker in zip(pieces, markers, strict=True)]
 
     def __len__(self) -> int:
         return len(self.slices)
@@ -255,6 +256,15 @@ class StoreReader:
         check(len(packed) == len(self.slices[t].members), f"level {t}: attained")
         rows = [bits(row, n_humans * n_goals) for row in packed]
         return np.array(rows, dtype=bool).reshape(len(packed), n_humans, n_goals)
+
+
+def unsealed(group: zarr.Group) -> dict[str, Any]:
+    """The attribute of a group without the checksum that it has of itself."""
+    content: dict[str, Any] = dict(group.attrs["empo_bi"])
+    crc32 = content.pop("crc32")
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    check(f"{zlib.crc32(text.encode('ascii')):08x}" == crc32, f"{group.path or 'the root'}: checksum of the attribute")
+    return content
 
 
 def bits(packed: np.ndarray, n: int) -> list[bool]:
