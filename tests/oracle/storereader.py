@@ -170,7 +170,7 @@ class StoreReader:
         check((self.manifest["humans"] is None) == (self.manifest["goals"] is None), "only one of humans and goals")
         self.n_profiles: int = self.manifest["n_profiles"]
         self.shares_bodies: bool = self.manifest["shares_bodies"]
-        self.is_finished = "finished" in self.root
+        self.is_finished = "finished" in self.root and "empo_bi" in self.root["finished"].attrs
         self.markers = self._committed()
         if self.is_finished:
             check(unsealed(self.root["finished"]) == {"levels": self.markers}, "the markers differ from `finished`")
@@ -213,6 +213,12 @@ class StoreReader:
 
     def __iter__(self) -> Iterator[Level]:
         return (self.level(t) for t in range(len(self)))
+
+    def is_compressed(self, t: int) -> bool:
+        """Whether the arrays of a level are, all of them or none."""
+        nodes = [node for _, node in self.slices[t].group.arrays()]
+        (found,) = {"blosc" in [codec.to_dict()["name"] for codec in node.metadata.codecs] for node in nodes}
+        return found
 
     def level(self, t: int) -> Level:
         here = self.slices[t]
