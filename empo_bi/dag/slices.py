@@ -109,11 +109,13 @@ class BodySlice:
     def rows(self, row_M: IndexArray, n_profiles: int) -> Rows:
         """Some of the expanded bodies, by their place among them, nothing left out."""
         assert self.succ_K is not None
-        chosen = _entries_of(self.starts(n_profiles), row_M)
         ones = np.ones((len(row_M), n_profiles), dtype=np.int64)
         count_MJ = ones if self.count_EJ is None else self.count_EJ[row_M].astype(np.int64)
-        prob_K = np.ones(len(chosen)) if self.prob_K is None else widened(self.prob_K[chosen], count_MJ)
-        return Rows(count_MJ, self.succ_K[chosen], prob_K)
+        # Nested levels take whole slices, which need no gathering.
+        chosen = slice(None) if len(row_M) == len(self.expanded) else _entries_of(self.starts(n_profiles), row_M)
+        succ_K = self.succ_K[chosen]
+        prob_K = np.ones(len(succ_K)) if self.prob_K is None else widened(self.prob_K[chosen], count_MJ)
+        return Rows(count_MJ, succ_K, prob_K)
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,9 @@ def transitions_of(bodies: IndexArray, slices: Iterable[BodySlice], n_profiles: 
             found.append(np.flatnonzero(inside))
             parts.append(piece.rows(row_M, n_profiles))
     place_M = np.concatenate([*found, np.zeros(0, dtype=np.int64)])
-    missing = np.setdiff1d(np.arange(len(bodies)), place_M, assume_unique=True)
+    is_missing = np.ones(len(bodies), dtype=np.bool_)
+    is_missing[place_M] = False
+    missing = np.flatnonzero(is_missing)
     count_MJ = np.concatenate([*(part.count_MJ for part in parts), np.zeros((len(missing), n_profiles), np.int64)])
     succ_K = np.concatenate([*(part.succ_K for part in parts), np.zeros(0, dtype=np.int32)])
     prob_K = np.concatenate([*(part.prob_K for part in parts), np.zeros(0)])

@@ -65,6 +65,7 @@ class Slice:
 
     def __init__(self, group: zarr.Group, marker: dict[str, Any], n_profiles: int) -> None:
         self.group, self.marker, self.n_profiles = group, marker, n_profiles
+        self._arrays: dict[str, np.ndarray] = {}
         self.members, self.added, self.expanded = (self._bodies(name) for name in ("members", "added", "expanded"))
         self.row_of = {body: row for row, body in enumerate(self.expanded)}
         check(set(group.array_keys()) == set(marker["arrays"]), f"{group.path}: other arrays than in the marker")
@@ -73,6 +74,11 @@ class Slice:
         self._rows: list[Transitions] | None = None
 
     def array(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            self._arrays[name] = self._read_array(name)
+        return self._arrays[name]
+
+    def _read_array(self, name: str) -> np.ndarray:
         """Read an array and hold it to its marker: type, shape, checksum."""
         about, node, where = self.marker["arrays"][name], self.group[name], f"{self.group.path}/{name}"
         check(set(about) == ARRAY_FIELDS, f"{where}: fields {sorted(about)}")
@@ -85,6 +91,8 @@ class Slice:
         array = np.asarray(node[...])
         check(array.dtype.name == about["dtype"] and about["dtype"] in types, f"{where}: type {array.dtype}")
         check(list(array.shape) == about["shape"], f"{where}: shape {array.shape}")
+        if types == UNSIGNED:
+            check(array.dtype == np.min_scalar_type(int(array.max(initial=0))), f"{where}: a narrower type would do")
         little_endian = array.astype(array.dtype.newbyteorder("<"))
         check(f"{zlib.crc32(little_endian.tobytes(order='C')):08x}" == about["crc32"], f"{where}: checksum")
         return array
