@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from oracle.gridworld import golden_figures_by_horizon, parse
 from random_worlds import random_worlds
 
-from empo_bi import Dag, InvalidWorldError, enumerate_dag, load_world, open_dag
+from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, load_world, open_dag
 from empo_bi.runtime import memory
+from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.store.zarr_levels import ZarrLevels
 
 ARRAYS = ("body_S", "count_SJ", "succ_K", "prob_K", "attained_SX")
 
@@ -92,6 +94,44 @@ def test_stored_dags_of_random_worlds_have_the_digests_of_the_oracle(
     for store in (tmp_path_factory.mktemp("dag"), True):
         with enumerate_dag(world, store=store, precision="float64", progress=False) as dag:
             assert golden_figures_by_horizon(FromDag(dag), 3) == expected
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_level_that_was_read_ahead_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = load_world("asymmetric_freeing", max_steps=6)
+    plain = enumerate_dag(world, store=tmp_path / "dag", progress=False)
+    dag = open_dag(tmp_path / "dag")
+    read: list[str] = []
+    original = ZarrFiles.read_array
+
+    def counting(self: ZarrFiles, group: str, name: str, about: Any) -> Any:
+        read.append(f"{group}/{name}")
+        return original(self, group, name, about)
+
+    monkeypatch.setattr(ZarrFiles, "read_array", counting)
+    dag.prefetch(5)
+    assert np.array_equal(dag.level(5).succ_K, plain.level(5).succ_K)
+    ours = [name for name in read if not name.startswith("level_00006")]
+    assert len(ours) == len(set(ours)) > 0
+
+
+def test_the_cache_keeps_to_its_share_of_the_memory_limit(tmp_path: Path) -> None:
+    enumerate_dag(load_world("asymmetric_freeing", max_steps=15), store=tmp_path / "dag", progress=False)
+    dag = open_dag(tmp_path / "dag", memory_limit="4MB")
+    assert isinstance(dag.levels, ZarrLevels)
+    for t in (15, 3, 14):
+        dag.level(t)
+        assert 0 < dag.levels._cache.nbytes <= 1_000_000
+
+
+def test_a_run_that_outgrows_its_memory_limit_stops_and_can_be_continued(tmp_path: Path) -> None:
+    world = load_world("asymmetric_freeing", max_steps=6)
+    with pytest.raises(MemoryLimitError, match=r"the process holds .* MB, more than memory_limit=50 MB.*store=PATH"):
+        enumerate_dag(world, store=tmp_path / "dag", memory_limit="50MB", progress=False)
+    assert not open_dag(tmp_path / "dag").is_finished
+    assert_same(enumerate_dag(world, store=tmp_path / "dag", progress=False), enumerate_dag(world, progress=False))
 
 
 # --- probabilities at rest --------------------------------------------------------------------------------------------
