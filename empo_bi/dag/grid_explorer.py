@@ -22,6 +22,8 @@ from empo_bi.errors import TooManyStatesError
 from empo_bi.runtime.blocks import map_blocks
 from empo_bi.world.gridworld import GridWorld
 
+MAX_BODIES = 2**31 - 1  # numbers of successors are int32
+
 
 class GridExplorer:
     """Expands the levels of a gridworld one after the other; see :class:`~empo_bi.dag.explorer.Explorer`."""
@@ -40,7 +42,7 @@ class GridExplorer:
         block_entries: int,
     ) -> None:
         self._world, self._goals, self._precision = world, goals, precision
-        self._workers, self._max_states = workers, max_states
+        self._workers, self._max_states = workers, min(MAX_BODIES, MAX_BODIES if max_states is None else max_states)
         self.n_profiles = len(world.all_profiles)
         self._block = max(1, block_entries // self.n_profiles)
         self._index = KeyIndex(world.layout.n_words)
@@ -93,7 +95,7 @@ class GridExplorer:
         blocks = (key_BW[b : b + self._block] for b in range(0, len(key_BW), self._block))
         for block in map_blocks(self._world.expand, blocks, self._workers if len(key_BW) > self._block else 1):
             builder.add(block.count_SJ, self._index.add(block.key_KW), block.prob_K)
-            if self._max_states is not None and len(self._index) > self._max_states:
+            if len(self._index) > self._max_states:
                 raise TooManyStatesError(
                     f"{self._world}: more than max_states={self._max_states:,} bodies; shorten the horizon (max_steps), or "
                     "allow more"

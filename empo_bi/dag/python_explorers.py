@@ -32,6 +32,7 @@ from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
 from empo_bi.runtime.blocks import map_blocks
 
 MAX_STATES = 10_000_000
+MAX_LEVELS = 100_000  # of a world whose few bodies might go round for ever
 BLOCK_PAIRS = 4096  # (state, profile) pairs a worker expands at a time
 
 
@@ -182,6 +183,8 @@ class SharedExplorer(PythonExplorer):
         self._is_expanded = np.zeros(1, dtype=np.bool_)
         self._members: Bodies = range(1)
         self._first = 0
+        self._expanding: list[int] = []  # levels whose slices hold transitions
+        self._max_levels = MAX_LEVELS if options["max_states"] is None else self._max_states
 
     def _state(self, body: int) -> Any:
         return self._make((self._step, *self._rests[body]))
@@ -191,6 +194,11 @@ class SharedExplorer(PythonExplorer):
             return None
         body_S = as_array(self._members)
         added = range(self._first, self.n_known)
+        if len(earlier) >= self._max_levels:
+            raise TooManyStatesError(
+                f"more than {self._max_levels:,} levels, the last one with {short_repr(self._state(int(body_S[0])))}. Does "
+                "the world ever end? If it does, allow more with max_states"
+            )
         states = [self._state(body) for body in body_S.tolist()]
         piece = BodySlice(
             value=self._step,
@@ -204,9 +212,10 @@ class SharedExplorer(PythonExplorer):
         going_on = body_S[~np.broadcast_to(piece.ended, body_S.shape)]
         self._first = added.stop
         self._step += 1
-        self._members = bodies_from(
-            successors_of(going_on, itertools.chain(earlier, [piece]), self.n_profiles, self.n_known)
-        )
+        sources = itertools.chain((earlier[t] for t in self._expanding), [piece])
+        self._members = bodies_from(successors_of(going_on, sources, self.n_profiles, self.n_known))
+        if piece.succ_K is not None:
+            self._expanding.append(len(earlier))
         return piece
 
     def _expand(self, body_S: IndexArray, states: list[Any]) -> dict[str, Any]:
@@ -254,8 +263,10 @@ class SharedExplorer(PythonExplorer):
 
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         self._rests, expanded = [], []
-        for piece in itertools.chain(done.heads(), frontier):
+        for t, piece in enumerate(itertools.chain(done.heads(), frontier)):
             assert piece.states is not None
+            if len(piece.expanded):
+                self._expanding.append(t)
             self._rests += [tuple(state[1:]) for state in piece.states]
             expanded.append(as_array(piece.expanded))
         self._number_of = {rest: number for number, rest in enumerate(self._rests)}

@@ -11,7 +11,8 @@ from dag.test_python_worlds import StandIn, transitions_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from empo_bi import InvalidWorldError, enumerate_dag, load_world
+from empo_bi import InvalidWorldError, TooManyStatesError, enumerate_dag, load_world
+from empo_bi.dag import python_explorers
 
 
 class SharedStandIn(StandIn):
@@ -137,3 +138,11 @@ def test_a_world_that_breaks_its_promise_is_told_so(case: str) -> None:
 
     with pytest.raises(InvalidWorldError, match=message):
         enumerate_dag(Broken(), progress=False)
+
+
+def test_a_world_that_goes_round_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_explorers, "MAX_LEVELS", 50)
+    message = r"more than 50 levels, the last one with \(50, 0\)\. Does the world ever end"
+    with pytest.raises(TooManyStatesError, match=message):
+        enumerate_dag(Walk(horizon=10**9), progress=False)
+    assert enumerate_dag(Walk(horizon=60), max_states=1000, progress=False).horizon == 60
