@@ -9,10 +9,10 @@ from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
 from empo_bi.dag.dag import Dag, GoalTable
 from empo_bi.dag.explorer import Explorer
 from empo_bi.dag.grid_explorer import GridExplorer
-from empo_bi.dag.identity import content_of, identity_of
+from empo_bi.dag.identity import content_of, horizon_of, identity_of
 from empo_bi.dag.levels import Levels, MemoryLevels
 from empo_bi.dag.python_explorers import DerivedExplorer, LevelExplorer, SharedExplorer
-from empo_bi.dag.python_world import LevelFunction, initial_state_of
+from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_of
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
 from empo_bi.runtime.blocks import checked_workers
@@ -94,8 +94,7 @@ def enumerate_dag(
     if place is not None:
         levels = on_disk = _open_or_create(world, place, manifest, memory, compression, overwrite)
         manifest = on_disk.manifest
-    if not levels.is_finished:
-        _fill(levels, explorer, progress, memory)
+    _fill(levels, explorer, progress, memory)
     table = _goal_table(goals, is_stored=stored_goals is not None and manifest["content"]["goals"] == stored_goals.key())
     return Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
 
@@ -130,10 +129,9 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: int | float | str | 
         raise StoreNotFoundError(
             f"{levels.place.name}: no level has been committed yet; run enumerate_dag again to continue"
         )
-    if world is not None and identity_of(world) != manifest["content"]["world"]:
-        raise StoreMismatchError(
-            f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world!r}"
-        )
+    content = manifest["content"]
+    if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
+        raise StoreMismatchError(f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world}")
     if world is None and manifest["world"] is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WorldWarning)  # they were told when the store was made
@@ -150,7 +148,9 @@ def manifest_of(world: Any, explorer: Explorer, precision: str, goals: FixedGoal
         "version": VERSION,
         "title": str(world) if is_gridworld else f"a Python world, {type(world).__module__}.{type(world).__qualname__}",
         "world": to_mapping(world.world_spec) if is_gridworld else None,
-        "content": content_of(world, precision, goals),
+        "content": content_of(world, explorer.levels_are, precision, goals),
+        "n_agents": n_agents_of(world),
+        "n_actions": int(world.action_space.n),
         "n_profiles": explorer.n_profiles,
         "shares_bodies": explorer.shares_bodies,
         "humans": None if goals is None else goals.humans,
@@ -209,6 +209,10 @@ def _explorer(
 def _fill(levels: Levels, explorer: Explorer, progress: bool, memory: MemoryPlan) -> None:
     """Append what the explorer finds, continuing after the levels that are there. What fails leaves them as they are."""
     try:
+        if len(levels):
+            explorer.check(levels)
+        if levels.is_finished:
+            return
         if len(levels):
             explorer.resume(levels, levels.frontier())
         with level_bar("enumerate", explorer.n_levels, progress) as bar:

@@ -17,7 +17,7 @@ class Explorer(Protocol):
 
     n_profiles: int
     shares_bodies: bool  # whether a body may be on several levels
-    derives_levels: bool  # whether levels are known only after everything has been explored, so that nothing can be resumed
+    levels_are: str  # "steps", "given" by the user's function, or "derived" from the transitions
 
     @property
     def n_levels(self) -> int | None:
@@ -29,6 +29,9 @@ class Explorer(Protocol):
 
     def next_level(self, earlier: Levels) -> BodySlice | None:
         """The next level, None after the last. ``earlier`` are the levels before it, read as needed."""
+
+    def check(self, done: Levels) -> None:
+        """Raise :class:`StoreMismatchError` if levels found earlier are not those that this explorer would find."""
 
     def frontier(self) -> list[BodySlice]:
         """What is known of the levels not yet expanded: their first states, without transitions."""

@@ -18,14 +18,20 @@ RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys 
 _NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
 
 
-def content_of(world: Any, precision: str, goals: FixedGoals | None) -> dict[str, Any]:
+def content_of(world: Any, levels_are: str, precision: str, goals: FixedGoals | None) -> dict[str, Any]:
     """By name, everything that the arrays of a store depend on. ``world`` is None where a world cannot be told apart."""
     return {
         "world": identity_of(world),
-        "horizon": getattr(world, "max_steps", None) if isinstance(world, GridWorld) else None,
+        "horizon": horizon_of(world),
+        "levels": levels_are,
         "precision": precision,
         "goals": None if goals is None else goals.key(),
     }
+
+
+def horizon_of(world: Any) -> int | None:
+    """The number of steps of a gridworld; it is part of what other worlds are."""
+    return world.max_steps if isinstance(world, GridWorld) else None
 
 
 def identity_of(world: Any) -> str | None:

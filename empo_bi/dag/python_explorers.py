@@ -28,7 +28,7 @@ from empo_bi.dag.python_world import (
 )
 from empo_bi.dag.reach import successors_of
 from empo_bi.dag.slices import Bodies, BodySlice, BoolArray, IndexArray, SliceBuilder, as_array, bodies_from
-from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
+from empo_bi.errors import InvalidWorldError, StoreMismatchError, TooManyStatesError, short_repr
 from empo_bi.runtime.blocks import map_blocks
 
 MAX_STATES = 10_000_000
@@ -40,7 +40,7 @@ class PythonExplorer:
     """What the three kinds have in common: asking the world in blocks, and counting states."""
 
     shares_bodies = False
-    derives_levels = False
+    levels_are = "steps"
     n_levels: int | None = None
 
     def __init__(
@@ -78,12 +78,17 @@ class PythonExplorer:
         self.n_known += 1
         return self.n_known - 1
 
+    def check(self, done: Levels) -> None:
+        """By default the world's identity decides what its levels are."""
+
     def attained(self, value: int, states: Sequence[Any]) -> npt.NDArray[np.uint8] | None:
         return None if self._goals is None else self._goals.rows(self.world, value, None, states)
 
 
 class LevelExplorer(PythonExplorer):
     """Levels as ``level_fct`` tells. A level's states are all known once the levels below it have been expanded."""
+
+    levels_are = "given"
 
     def __init__(self, world: Any, goals: FixedGoals | None, level_fct: LevelFunction, **options: Any) -> None:
         super().__init__(world, goals, **options)
@@ -140,6 +145,16 @@ class LevelExplorer(PythonExplorer):
                 f"under profile {self.profiles[profile]}; level_fct has to give every successor a higher level"
             )
         return self._add(successor, level)
+
+    def check(self, done: Levels) -> None:
+        """A function cannot be told from another by its looks, so it is asked about every state."""
+        for piece in done.heads():
+            for state in piece.states or ():
+                if self._level_of(state) != piece.value:
+                    raise StoreMismatchError(
+                        f"the store has {short_repr(state)} on level {piece.value}, level_fct says {self._level_of(state)}; "
+                        "use the function that the store was made with, choose another place, or pass overwrite=True"
+                    )
 
     def frontier(self) -> list[BodySlice]:
         pieces = []
@@ -282,7 +297,7 @@ class SharedExplorer(PythonExplorer):
 class DerivedExplorer(PythonExplorer):
     """No levels given: all states are explored, then a state's level is the length of the longest path to it."""
 
-    derives_levels = True
+    levels_are = "derived"
 
     def __init__(self, world: Any, goals: FixedGoals | None, **options: Any) -> None:
         super().__init__(world, goals, **options)

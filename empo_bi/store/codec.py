@@ -19,7 +19,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 # What the axes of each array count.
 DIMENSIONS = {
     "key": ("body", "word"),
-    "state": ("character",),
+    "states": ("character",),
     "members": ("state",),
     "added": ("body",),
     "expanded": ("row",),
@@ -54,7 +54,7 @@ def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, An
     if piece.key_BW is not None:
         arrays["key"] = piece.key_BW
     if piece.states is not None and states is not None:
-        arrays["state"] = states.to_bytes(piece.states)
+        arrays["states"] = states.to_bytes(piece.states)
     if piece.count_EJ is not None:
         arrays["count"] = piece.count_EJ
     if piece.succ_K is not None:
@@ -78,7 +78,7 @@ def from_arrays(fields: dict[str, Any], arrays: Arrays, states: JsonStates | Non
         added=_get_bodies(fields, arrays, "added"),
         ended=ended,
         key_BW=arrays.get("key"),
-        states=states.from_bytes(arrays["state"]) if states is not None and "state" in arrays else None,
+        states=states.from_bytes(arrays["states"]) if states is not None and "states" in arrays else None,
         expanded=_get_bodies(fields, arrays, "expanded"),
         count_EJ=arrays.get("count"),
         succ_K=arrays["succ"].astype(np.int32) if "succ" in arrays else None,

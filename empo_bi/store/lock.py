@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -47,7 +48,8 @@ class WriterLock:
 
     def release(self) -> None:
         if self._file is not None:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(PermissionError):  # Windows does not remove open files; a lock file does no harm
+                self.path.unlink(missing_ok=True)
             self._file.close()
             self._file = None
 
@@ -70,6 +72,7 @@ def _lock(file: IO[str]) -> None:
     if fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     else:
+        file.seek(0)  # it locks bytes from here on
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
 

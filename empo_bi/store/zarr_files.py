@@ -13,7 +13,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import zarr
 from zarr.abc.store import Store
 from zarr.codecs import BloscCodec, Crc32cCodec
 from zarr.core.sync import sync
+from zarr.errors import ContainsGroupError
 
 from empo_bi.errors import DamagedStoreError, StoreError
 from empo_bi.store.layout import ATTRIBUTE, CHUNK_BYTES, spoken
@@ -62,6 +63,7 @@ class ZarrFiles:
 
     def __init__(self, name: str, store: Store) -> None:
         self.name, self._store = name, store
+        self._mode: Literal["r", "r+"] = "r" if store.read_only else "r+"  # for reading; some stores cannot become read-only
 
     def write_array(
         self, group: str, name: str, array: Array, dimensions: tuple[str, ...], compression: Compression
@@ -83,7 +85,9 @@ class ZarrFiles:
     def read_array(self, group: str, name: str, about: Json) -> Array:
         where = f"{self.name}: {spoken(group)}, array {name!r}"
         try:
-            array: Array = np.asarray(zarr.open_array(self._store, path=f"{group}/{name}", mode="r", zarr_format=3)[...])
+            array: Array = np.asarray(
+                zarr.open_array(self._store, path=f"{group}/{name}", mode=self._mode, zarr_format=3)[...]
+            )
         except FileNotFoundError as error:
             raise DamagedStoreError(f"{where}: is missing. {REMEDY}") from error
         except Exception as error:  # whatever a codec says of damaged bytes
@@ -101,7 +105,10 @@ class ZarrFiles:
         attributes = {ATTRIBUTE: {**content, "crc32": _checksum_of_json(content)}}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Duplicate name")  # a zip file keeps both versions, the last one counts
-            zarr.open_group(self._store, path=group, mode="a", zarr_format=3).update_attributes(attributes)
+            try:
+                zarr.create_group(self._store, path=group, attributes=attributes, zarr_format=3)  # in one stroke
+            except ContainsGroupError:  # it has arrays already
+                zarr.open_group(self._store, path=group, mode="r+", zarr_format=3).update_attributes(attributes)
 
     def read_record(self, group: str) -> Json | None:
         """What :meth:`write_record` wrote; None if the group, or a record in it, is missing."""
@@ -118,7 +125,7 @@ class ZarrFiles:
     def raw_record(self, group: str) -> Json | None:
         """A record that has not been checked, None where there is none."""
         try:
-            attributes = dict(zarr.open_group(self._store, path=group, mode="r", zarr_format=3).attrs)
+            attributes = dict(zarr.open_group(self._store, path=group, mode=self._mode, zarr_format=3).attrs)
         except FileNotFoundError:
             return None
         except OSError:
@@ -133,7 +140,7 @@ class ZarrFiles:
     def has_root(self) -> bool:
         """Whether zarr finds a group at the root."""
         try:
-            zarr.open_group(self._store, mode="r", zarr_format=3)
+            zarr.open_group(self._store, mode=self._mode, zarr_format=3)
         except FileNotFoundError:
             return False
         except OSError:
@@ -189,8 +196,9 @@ def _chunks(array: Array) -> tuple[int, ...]:
 
 
 def _checksum_of_array(array: Array) -> str:
-    """Of its bytes in C order."""
-    return f"{zlib.crc32(np.ascontiguousarray(array).data.cast('B') if array.size else b''):08x}"
+    """Of its bytes in C order, the lowest byte of each number first."""
+    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return f"{zlib.crc32(little_endian.data.cast('B') if array.size else b''):08x}"
 
 
 def _checksum_of_json(content: Json) -> str:

@@ -133,6 +133,7 @@ class ZarrLevels:
         self.manifest = found
         if self.is_finished:
             self._pack()
+            self.place.release()
             return
         keep = {"zarr.json", *(level_name(t) for t in range(len(self))), frontier_name(len(self) - 1)}
         for name in self._files.names():
@@ -334,7 +335,7 @@ def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) ->
 
     The DAG of a finished store does not depend on goals, whose bits can be computed anew when they are read.
     """
-    parts = ["world", "horizon", "precision", *(() if is_finished else ("goals",))]
+    parts = ["world", "horizon", "levels", "precision", *(() if is_finished else ("goals",))]
     other = [part for part in parts if asked["content"].get(part) != found["content"].get(part)]
     if other:
         details = "; ".join(

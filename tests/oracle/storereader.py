@@ -16,8 +16,9 @@ import numpy as np
 import zarr
 from zarr.storage import ZipStore
 
-MANIFEST_FIELDS = {"format", "version", "title", "world", "content", "n_profiles", "shares_bodies", "humans", "goals"}
-CONTENT_FIELDS = {"world", "horizon", "precision", "goals"}
+MANIFEST_FIELDS = {"format", "version", "title", "world", "content", "n_agents", "n_actions", "n_profiles"}
+MANIFEST_FIELDS |= {"shares_bodies", "humans", "goals"}
+CONTENT_FIELDS = {"world", "horizon", "levels", "precision", "goals"}
 SLICE_FIELDS = {
     "value", "n_states", "n_bodies", "n_expanded", "n_transitions", "members", "added", "expanded", "ended",
     "attained_by_body", "arrays",
@@ -29,7 +30,7 @@ FLOATS = ("float16", "float32", "float64")
 # Dimensions and types of every array. Those of `attained` depend on the marker.
 ARRAYS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "key": (("body", "word"), {"uint64"}),
-    "state": (("character",), {"uint8"}),
+    "states": (("character",), {"uint8"}),
     "members": (("state",), UNSIGNED),
     "added": (("body",), UNSIGNED),
     "expanded": (("row",), UNSIGNED),
@@ -91,10 +92,10 @@ class Slice:
         array = np.asarray(node[...])
         check(array.dtype.name == about["dtype"] and about["dtype"] in types, f"{where}: type {array.dtype}")
         check(list(array.shape) == about["shape"], f"{where}: shape {array.shape}")
-        if types == UNSIGNED:
-            check(array.dtype == np.min_scalar_type(int(array.max(initial=0))), f"{where}: a narrower type would do")
         little_endian = array.astype(array.dtype.newbyteorder("<"))
         check(f"{zlib.crc32(little_endian.tobytes(order='C')):08x}" == about["crc32"], f"{where}: checksum")
+        if types == UNSIGNED:
+            check(array.dtype == np.min_scalar_type(int(array.max(initial=0))), f"{where}: a narrower type would do")
         return array
 
     def optional(self, name: str) -> np.ndarray | None:
@@ -156,14 +157,16 @@ class Slice:
 
     def states(self) -> list[Any] | None:
         """Of the added bodies, in a Python world."""
-        characters = self.optional("state")
+        characters = self.optional("states")
         if characters is None:
             return None
         text = characters.tobytes().decode("ascii")
         check(text == "" or text.endswith("\n"), f"{self.group.path}: the last state has no end")
         lines = text.split("\n")[:-1]
         check(len(lines) == len(self.added), f"{self.group.path}: {len(lines)} states")
-        return [as_tuples(json.loads(line)) for line in lines]
+        values = [json.loads(line) for line in lines]
+        check(lines == [json.dumps(value, separators=(",", ":")) for value in values], f"{self.group.path}: white space")
+        return [as_tuples(value) for value in values]
 
 
 class StoreReader:

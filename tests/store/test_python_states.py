@@ -119,3 +119,26 @@ def test_a_world_that_cannot_be_told_from_others_is_not_taken_for_the_one_before
     world.content_key = "now it can"  # type: ignore[attr-defined]
     enumerate_dag(world, store=tmp_path / "dag", overwrite=True, progress=False)
     assert enumerate_dag(world, store=tmp_path / "dag", progress=False).n_states == 2
+
+
+def test_a_store_made_with_other_levels_is_not_reused(tmp_path: Path) -> None:
+    world = Table({(0, 0): [[(0.5, (1, 0)), (0.5, (2, 1))]], (1, 0): [[(1.0, (3, 1))]]}, (0, 0))
+
+    def steps(state: Any) -> int:
+        return state[0]
+
+    def places(state: Any) -> int:
+        return 10 * state[0] + state[1]
+
+    enumerate_dag(world, level_fct=steps, store=tmp_path / "dag", progress=False)
+    assert enumerate_dag(world, level_fct=lambda state: state[0], store=tmp_path / "dag", progress=False).n_states == 4
+    with pytest.raises(StoreMismatchError, match=r"the store has \(1, 0\) on level 1, level_fct says 10"):
+        enumerate_dag(world, level_fct=places, store=tmp_path / "dag", progress=False)
+    with pytest.raises(StoreMismatchError, match=r"differs in levels .*there 'given', here 'derived'"):
+        enumerate_dag(world, store=tmp_path / "dag", progress=False)
+
+
+def test_a_gridworld_of_another_horizon_does_not_open_a_store(tmp_path: Path) -> None:
+    enumerate_dag(load_world("ice_rink", max_steps=3), store=tmp_path / "dag", progress=False)
+    with pytest.raises(StoreMismatchError, match=r"3 steps>, not for the world given.*4 steps>"):
+        open_dag(tmp_path / "dag", world=load_world("ice_rink", max_steps=4))
