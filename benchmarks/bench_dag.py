@@ -65,7 +65,7 @@ class Sizes:
     largest: int = 50
     middle: int = 25  # for workers, compression and the profile
     rounds: int = 3
-    most_rounds: int = 8  # if others use the machine
+    most_rounds: int = 4  # if others use the machine
     seconds: float = 4.0  # short cases are repeated for this long
 
 

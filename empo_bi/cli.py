@@ -7,7 +7,7 @@ import sys
 import click
 
 import empo_bi
-from empo_bi.errors import EmpoError
+from empo_bi.errors import DamagedStoreError, EmpoError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,7 +22,8 @@ def cli() -> None:
 def verify(path: str, quiet: bool) -> None:
     """Re-check every checksum of the DAG stored at PATH (a folder, zip file or URL).
 
-    Ends with exit code 0 if all is well, 1 if something is damaged, each damaged array on a line of its own.
+    Ends with exit code 0 if all is well, 1 if something is damaged, each damaged array on a line of its own, 2 if there is
+    no store.
 
     \b
     Examples:
@@ -31,7 +32,11 @@ def verify(path: str, quiet: bool) -> None:
     """
     from empo_bi.store.verify import verify_store
 
-    report = verify_store(path, progress=not quiet)
+    try:
+        report = verify_store(path, progress=not quiet)
+    except DamagedStoreError as error:  # not even its list of levels can be read
+        click.echo(str(error))
+        sys.exit(1)
     if not quiet or report.damage:
         click.echo(str(report))
     sys.exit(1 if report.damage else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from empo_bi.dag.levels import Levels, MemoryLevels
 from empo_bi.dag.python_explorers import DerivedExplorer, LevelExplorer, SharedExplorer
 from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_of
 from empo_bi.dag.slices import PRECISIONS
+from empo_bi.dag.spot_check import check_some_states
 from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.memory import MemoryPlan, plan_memory
@@ -81,7 +83,8 @@ def enumerate_dag(
     >>> dag.n_states, dag.n_bodies, dag.level_sizes[:4]
     (3741, 1144, [1, 36, 128, 224])
     """
-    _check_arguments(world, precision)
+    _check_arguments(world, precision, max_states)
+    identity = identity_of(world)  # before anything is asked: some worlds remember their answers
     workers, memory = checked_workers(workers), plan_memory(memory_limit)
     place = None if store is None else _place_of(store)
     goals = fixed_goals_of(world)
@@ -89,14 +92,18 @@ def enumerate_dag(
     stored_goals = goals if goals is None or place is None or place.is_temporary or goals.key() is not None else None
     options = {"precision": precision, "workers": workers, "max_states": max_states}
     explorer = _explorer(world, level_fct, stored_goals, memory, options)
-    manifest = manifest_of(world, explorer, precision, stored_goals)
+    manifest = manifest_of(world, identity, explorer, precision, stored_goals)
     levels: Levels = MemoryLevels()
     if place is not None:
         levels = on_disk = _open_or_create(world, place, manifest, memory, compression, overwrite)
         manifest = on_disk.manifest
+    was_there = len(levels) > 0
     _fill(levels, explorer, progress, memory)
     table = _goal_table(goals, is_stored=stored_goals is not None and manifest["content"]["goals"] == stored_goals.key())
-    return Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
+    dag = Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
+    if was_there and not isinstance(world, GridWorld):
+        check_some_states(dag)
+    return dag
 
 
 def open_dag(path: Any, *, world: Any = None, memory_limit: int | float | str | None = None) -> Dag:
@@ -129,18 +136,23 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: int | float | str | 
         raise StoreNotFoundError(
             f"{levels.place.name}: no level has been committed yet; run enumerate_dag again to continue"
         )
-    content = manifest["content"]
+    content, given = manifest["content"], world
     if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
         raise StoreMismatchError(f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world}")
     if world is None and manifest["world"] is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WorldWarning)  # they were told when the store was made
             world = load_world(manifest["world"])
+    goals = None if given is None else fixed_goals_of(given)
     table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
+    if given is not None:
+        table = _goal_table(goals, is_stored=goals is not None and goals.key() == content["goals"])
     return Dag(world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table)
 
 
-def manifest_of(world: Any, explorer: Explorer, precision: str, goals: FixedGoals | None) -> dict[str, Any]:
+def manifest_of(
+    world: Any, identity: str | None, explorer: Explorer, precision: str, goals: FixedGoals | None
+) -> dict[str, Any]:
     """What a store says about itself, in JSON; ``content`` has everything that its arrays depend on."""
     is_gridworld = isinstance(world, GridWorld)
     return {
@@ -148,7 +160,7 @@ def manifest_of(world: Any, explorer: Explorer, precision: str, goals: FixedGoal
         "version": VERSION,
         "title": str(world) if is_gridworld else f"a Python world, {type(world).__module__}.{type(world).__qualname__}",
         "world": to_mapping(world.world_spec) if is_gridworld else None,
-        "content": content_of(world, explorer.levels_are, precision, goals),
+        "content": content_of(world, identity, explorer.levels_are, precision, goals),
         "n_agents": n_agents_of(world),
         "n_actions": int(world.action_space.n),
         "n_profiles": explorer.n_profiles,
@@ -183,7 +195,9 @@ def _open_or_create(
     )
 
 
-def _check_arguments(world: Any, precision: str) -> None:
+def _check_arguments(world: Any, precision: str, max_states: int | None) -> None:
+    if max_states is not None and (not isinstance(max_states, int) or max_states < 1):
+        raise ValueError(f"max_states={max_states!r}; give a number of states, 1 or more, or None")
     if not hasattr(world, "transition_probabilities"):
         raise TypeError(
             f"{world!r} is no world: it has no transition_probabilities; load_world makes one from a name or file"
@@ -209,12 +223,14 @@ def _explorer(
 def _fill(levels: Levels, explorer: Explorer, progress: bool, memory: MemoryPlan) -> None:
     """Append what the explorer finds, continuing after the levels that are there. What fails leaves them as they are."""
     try:
-        if len(levels):
-            explorer.check(levels)
+        frontier = levels.frontier() if len(levels) and not levels.is_finished else []
+        explorer.check(itertools.chain(levels.heads(), frontier))
         if levels.is_finished:
             return
-        if len(levels):
-            explorer.resume(levels, levels.frontier())
+        if len(levels) and explorer.levels_are == "derived":
+            levels.restart()
+        elif len(levels):
+            explorer.resume(levels, frontier)
         with level_bar("enumerate", explorer.n_levels, progress) as bar:
             bar.update(len(levels))
             while (piece := explorer.next_level(levels)) is not None:
@@ -223,6 +239,11 @@ def _fill(levels: Levels, explorer: Explorer, progress: bool, memory: MemoryPlan
                 bar.set_postfix_str(f"{explorer.n_known:,} bodies", refresh=False)
                 bar.update()
         levels.finish()
+    except SystemError as error:
+        levels.close()
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # Ctrl-C while a kernel was being loaded
+            raise KeyboardInterrupt from error
+        raise
     except BaseException:
         levels.close()
         raise

@@ -65,6 +65,10 @@ class StoreMismatchError(StoreError, ValueError):
     """A store holds something else than what was asked for: another world, horizon, precision or format."""
 
 
+class StoreVersionError(StoreMismatchError):
+    """A store of another version of the format."""
+
+
 class DamagedStoreError(StoreError, ValueError):
     """A slice is missing, truncated or altered; the message names level and array."""
 

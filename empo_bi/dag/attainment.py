@@ -9,6 +9,7 @@ Only goal lists that are the same in every state have bits: those of world files
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,8 @@ class FixedGoals:
     def key(self) -> str | None:
         """Tells one set of goals from another, also in another process; None for goals that cannot be told apart."""
         try:
-            return str(joblib.hash((self.humans, self.goals), hash_name="sha1"))
+            sources = sorted({inspect.getsource(type(goal)) for goals in self.goals for goal in goals})
+            return str(joblib.hash((self.humans, self.goals, sources), hash_name="sha1"))
         except Exception:  # whatever pickling runs into in the user's own classes
             return None
 
@@ -69,7 +71,10 @@ class FixedGoals:
 def fixed_goals_of(world: Any) -> FixedGoals | None:
     """A world's goals, if it has humans and a generator that yields the same goals everywhere."""
     generator: Any
-    generator, humans = getattr(world, "possible_goal_generator", None), list(getattr(world, "human_agent_indices", ()))
+    generator, humans = (
+        getattr(world, "possible_goal_generator", None),
+        [int(human) for human in getattr(world, "human_agent_indices", ())],
+    )
     if not humans:
         return None
     # The exact classes: a subclass may yield what it likes.

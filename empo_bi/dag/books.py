@@ -35,8 +35,8 @@ class KeyBook:
         if self._index is None:
             self._index = KeyIndex(self._world.layout.n_words)
             for piece in self._levels.heads():
-                assert piece.key_BW is not None
-                self._index.add(piece.key_BW)
+                if piece.key_BW is not None:
+                    self._index.add(piece.key_BW)
         return self._index
 
     def keys(self, body_S: IndexArray) -> KeyArray:

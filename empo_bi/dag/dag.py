@@ -11,7 +11,7 @@ from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateListBook
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
-from empo_bi.errors import InvalidStateError, counted
+from empo_bi.errors import InvalidStateError, counted, short_repr
 from empo_bi.world.gridworld import GridWorld
 
 
@@ -80,7 +80,7 @@ class Dag:
         body_S = as_array(piece.members)
         goes_on = ~np.broadcast_to(piece.ended, body_S.shape)
         # A shared body's transitions are in the slice of the level where it was first expanded.
-        sources = (self.levels[i] for i in range(t + 1)) if self._shares_bodies else iter([piece])
+        sources = (self.levels[i] for i in self._needed(t)) if self._shares_bodies else iter([piece])
         rows = transitions_of(body_S[goes_on], sources, self.n_profiles)
         count_SJ = np.zeros((len(body_S), self.n_profiles), dtype=np.int64)
         count_SJ[goes_on] = rows.count_MJ
@@ -90,7 +90,11 @@ class Dag:
     def prefetch(self, t: int) -> None:
         """Start reading level ``t`` in the background, as far as the cache has room for it."""
         t = self._checked_level(t)
-        self.levels.prefetch(range(t + 1) if self._shares_bodies else [t])
+        self.levels.prefetch([*self._needed(t), t] if self._shares_bodies else [t])
+
+    def _needed(self, t: int) -> list[int]:
+        """Levels whose slices may hold transitions of level ``t``."""
+        return [i for i in range(t + 1) if self.levels.sizes[i].n_transitions]
 
     def _attained(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:
         if self.goals is None:
@@ -106,7 +110,7 @@ class Dag:
         if not piece.attained_by_body or not self._shares_bodies:
             return piece.attained
         attained_SX: ByteArray | None = None
-        for source in (self.levels[i] for i in range(t + 1)):
+        for source in (self.levels[i] for i in range(t + 1) if self.levels.sizes[i].n_bodies):
             if source.attained is not None:
                 inside, place = places_in(source.added, body_S)
                 if attained_SX is None:
@@ -119,9 +123,17 @@ class Dag:
         t = self._checked_level(t)
         return self._book.states(t, as_array(self.levels[t].members))
 
+    def bodies_of(self, state: Any) -> list[int]:
+        """The number of the body of a state, in a list; none if it is no state of this DAG."""
+        return [body for _, body in self._book.find(state)]
+
     def index_of(self, state: Any) -> int:
         """The number of a state among all states, level after level."""
-        for t, body in self._book.find(state):
+        try:
+            places = self._book.find(state)
+        except TypeError as error:
+            raise InvalidStateError(f"{short_repr(state)} is no state: {error}") from error
+        for t, body in places:
             if 0 <= t <= self.horizon:
                 inside, place = places_in(self.levels[t].members, np.array([body], dtype=np.int64))
                 if inside[0]:
@@ -151,6 +163,10 @@ class GoalTable:
 
     def __init__(self, humans: list[int], names: list[list[str]], fixed: FixedGoals | None, *, is_stored: bool) -> None:
         self.humans, self.names, self.fixed, self.is_stored = humans, names, fixed, is_stored
+
+    def __repr__(self) -> str:
+        lines = [f"human {human}: {', '.join(names)}" for human, names in zip(self.humans, self.names, strict=True)]
+        return f"<goals of {len(self.humans)} humans, in the order of attained_SHG; {'; '.join(lines)}>"
 
     @property
     def n_goals(self) -> int:

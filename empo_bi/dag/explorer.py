@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from empo_bi.dag.levels import Levels
@@ -30,7 +31,7 @@ class Explorer(Protocol):
     def next_level(self, earlier: Levels) -> BodySlice | None:
         """The next level, None after the last. ``earlier`` are the levels before it, read as needed."""
 
-    def check(self, done: Levels) -> None:
+    def check(self, heads: Iterable[BodySlice]) -> None:
         """Raise :class:`StoreMismatchError` if levels found earlier are not those that this explorer would find."""
 
     def frontier(self) -> list[BodySlice]:

@@ -8,6 +8,7 @@ expanded. Elsewhere (no ``still``, forced moves) the exact set of each level fol
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ class GridExplorer:
         self._step, self._first = 0, 0
         self._members: Bodies = range(1)
         self._is_nested = False
+        self._expanding: list[int] = []  # levels whose slices hold transitions, as far as they are asked for
 
     @property
     def n_levels(self) -> int:
@@ -103,10 +105,12 @@ class GridExplorer:
         return builder.arrays()
 
     def _next_members(self, earlier: Levels, piece: BodySlice) -> Bodies:
-        slices = itertools.chain(earlier, [piece])
-        return bodies_from(successors_of(as_array(self._members), slices, self.n_profiles, len(self._index)))
+        slices = itertools.chain((earlier[t] for t in self._expanding), [piece])
+        members = bodies_from(successors_of(as_array(self._members), slices, self.n_profiles, len(self._index)))
+        self._expanding += [len(earlier)] if len(piece.expanded) else []
+        return members
 
-    def check(self, done: Levels) -> None:
+    def check(self, heads: Iterable[BodySlice]) -> None:
         """Nothing beyond the world's identity decides what a gridworld's levels are."""
 
     def frontier(self) -> list[BodySlice]:
@@ -122,9 +126,10 @@ class GridExplorer:
         """Continue after the levels ``done``, as if they had just been expanded."""
         self._is_nested = is_nested(done[0])
         self._index = KeyIndex(self._world.layout.n_words)
-        for piece in itertools.chain(done.heads(), frontier):
-            assert piece.key_BW is not None
-            self._index.add(piece.key_BW)
+        for t, piece in enumerate(itertools.chain(done.heads(), frontier)):
+            if piece.key_BW is not None:
+                self._index.add(piece.key_BW)
+            self._expanding += [t] if len(piece.expanded) else []
         self._step = len(done)
         if frontier:
             self._first, self._members = frontier[0].added.start, frontier[0].members  # type: ignore[union-attr]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+from types import FunctionType
 from typing import Any
 
 import joblib
@@ -16,12 +17,15 @@ RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys 
 
 # Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.
 _NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
+_NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
 
 
-def content_of(world: Any, levels_are: str, precision: str, goals: FixedGoals | None) -> dict[str, Any]:
+def content_of(
+    world: Any, identity: str | None, levels_are: str, precision: str, goals: FixedGoals | None
+) -> dict[str, Any]:
     """By name, everything that the arrays of a store depend on. ``world`` is None where a world cannot be told apart."""
     return {
-        "world": identity_of(world),
+        "world": identity,
         "horizon": horizon_of(world),
         "levels": levels_are,
         "precision": precision,
@@ -46,13 +50,44 @@ def identity_of(world: Any) -> str | None:
     if given is not None:
         return _digest(str(given() if callable(given) else given).encode())
     try:
-        sources = [inspect.getsource(base) for base in type(world).__mro__ if not _is_foreign(base)]
-        attributes = {name: value for name, value in vars(world).items() if name not in _NOT_PART_OF_A_WORLD}
-        # Goals have a digest of their own.
-        attributes = {name: value for name, value in attributes.items() if not name.startswith("possible_goal_")}
-        return str(joblib.hash((sources, sorted(attributes.items())), hash_name="sha1"))
+        return str(joblib.hash((_code_of(type(world)), _attributes_of(world)), hash_name="sha1"))
     except Exception:  # no source (typed in by hand), or attributes that cannot be pickled
         return None
+
+
+def _code_of(kind: type) -> list[Any]:
+    """The modules that define a class and its bases, what its functions have closed over, and its attributes' values."""
+    found: list[Any] = []
+    for base in kind.__mro__:
+        if _is_foreign(base):
+            continue
+        found.append(_source_of(base))
+        for name, value in sorted(vars(base).items()):
+            if isinstance(value, FunctionType):
+                found.append([name, [cell.cell_contents for cell in value.__closure__ or () if _is_value(cell)]])
+            elif not name.startswith("__") and not callable(value) and not hasattr(value, "__get__"):
+                found.append([name, value])
+    return found
+
+
+def _source_of(base: type) -> str:
+    """Of the whole module, since a class may use what stands beside it; of the class alone where there is no file."""
+    module = inspect.getmodule(base)
+    try:
+        return inspect.getsource(base) if module is None else inspect.getsource(module)
+    except (OSError, TypeError):
+        return inspect.getsource(base)
+
+
+def _is_value(cell: Any) -> bool:
+    """``super()`` closes over the class itself, which says nothing new."""
+    return not isinstance(cell.cell_contents, type)
+
+
+def _attributes_of(world: Any) -> list[tuple[str, Any]]:
+    slots = [name for base in type(world).__mro__ for name in getattr(base, "__slots__", ()) if hasattr(world, name)]
+    found = {**getattr(world, "__dict__", {}), **{name: getattr(world, name) for name in slots}}
+    return sorted((name, value) for name, value in found.items() if name not in _NOT_PART_OF_A_WORLD)
 
 
 def _gridworld(world: GridWorld) -> str:

@@ -45,6 +45,9 @@ class Levels(Protocol):
     def frontier(self) -> list[BodySlice]:
         """What was known of levels to come when the last level was appended."""
 
+    def restart(self) -> None:
+        """Forget all levels."""
+
     def finish(self) -> None:
         """Say that the last level has been appended."""
 
@@ -82,6 +85,9 @@ class MemoryLevels:
 
     def frontier(self) -> list[BodySlice]:
         return []
+
+    def restart(self) -> None:
+        self._slices, self.sizes = [], []
 
     def finish(self) -> None:
         self.is_finished = True

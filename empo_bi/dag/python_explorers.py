@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,18 @@ from empo_bi.dag.python_world import (
     unhashable,
 )
 from empo_bi.dag.reach import successors_of
-from empo_bi.dag.slices import Bodies, BodySlice, BoolArray, IndexArray, SliceBuilder, as_array, bodies_from
+from empo_bi.dag.slices import (
+    Bodies,
+    BodySlice,
+    BoolArray,
+    IndexArray,
+    Rows,
+    SliceBuilder,
+    as_array,
+    bodies_from,
+    places_in,
+    transitions_of,
+)
 from empo_bi.errors import InvalidWorldError, StoreMismatchError, TooManyStatesError, short_repr
 from empo_bi.runtime.blocks import map_blocks
 
@@ -51,6 +62,7 @@ class PythonExplorer:
         self.profiles = all_profiles_of(world)
         self.n_profiles = len(self.profiles)
         self.n_known = 0
+        self._trusts_workers = False
         self._goals, self._precision, self._workers = goals, precision, workers
         self._max_states = MAX_STATES if max_states is None else max_states
         self.start = initial_state_of(world)
@@ -66,7 +78,19 @@ class PythonExplorer:
         ask = partial(expand_states, self.world, self.profiles)
         blocks = (states[place : place + size] for place in places)
         workers = self._workers if len(places) > 1 else 1
-        yield from zip(places, map_blocks(ask, blocks, workers, processes=True), strict=True)
+        for place, block in zip(places, map_blocks(ask, blocks, workers, processes=True), strict=True):
+            if workers > 1 and not self._trusts_workers:
+                self._check_worker(block, ask(states[place : place + size]))
+            yield place, block
+
+    def _check_worker(self, theirs: PythonBlock, ours: PythonBlock) -> None:
+        """Whether states mean the same in another process: not if they are equal only to themselves, or hold NaN."""
+        if theirs.found != ours.found or [hash(s) for s in theirs.found] != [hash(s) for s in ours.found]:
+            raise InvalidWorldError(
+                f"states that come from another process, such as {short_repr(theirs.found[0])}, differ from those of this "
+                "one; give them __eq__ and __hash__ that look at their content, or use workers=1"
+            )
+        self._trusts_workers = True
 
     def count(self, state: Any) -> int:
         """A number for a new state."""
@@ -78,7 +102,7 @@ class PythonExplorer:
         self.n_known += 1
         return self.n_known - 1
 
-    def check(self, done: Levels) -> None:
+    def check(self, heads: Iterable[BodySlice]) -> None:
         """By default the world's identity decides what its levels are."""
 
     def attained(self, value: int, states: Sequence[Any]) -> npt.NDArray[np.uint8] | None:
@@ -98,10 +122,18 @@ class LevelExplorer(PythonExplorer):
         self._add(self.start, self._level_of(self.start))
 
     def _level_of(self, state: Any) -> int:
-        level = self._level_fct(state)
-        if int(level) != level:
-            raise InvalidWorldError(f"level_fct gives {level!r} for {short_repr(state)}; levels are whole numbers")
-        return int(level)
+        try:
+            level = self._level_fct(state)
+        except Exception as error:
+            error.add_note(f"(level_fct was asked about state {short_repr(state)})")
+            raise
+        try:
+            whole = int(level)
+        except (TypeError, ValueError, OverflowError):
+            whole = None
+        if whole is None or whole != level:
+            raise InvalidWorldError(f"level_fct gives {short_repr(level)} for {short_repr(state)}; levels are whole numbers")
+        return whole
 
     def _add(self, state: Any, level: int) -> int:
         number = self._number_of[state] = self.count(state)
@@ -146,9 +178,9 @@ class LevelExplorer(PythonExplorer):
             )
         return self._add(successor, level)
 
-    def check(self, done: Levels) -> None:
+    def check(self, heads: Iterable[BodySlice]) -> None:
         """A function cannot be told from another by its looks, so it is asked about every state."""
-        for piece in done.heads():
+        for piece in heads:
             for state in piece.states or ():
                 if self._level_of(state) != piece.value:
                     raise StoreMismatchError(
@@ -160,7 +192,8 @@ class LevelExplorer(PythonExplorer):
         pieces = []
         for value, (numbers, states) in sorted(self._waiting.items()):
             members = bodies_from(np.array(numbers, dtype=np.int64))
-            pieces.append(BodySlice(value=value, members=members, added=members, states=states))
+            # A copy, since it is written in the background while more states are found.
+            pieces.append(BodySlice(value=value, members=members, added=members, states=list(states)))
         return pieces
 
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
@@ -227,11 +260,28 @@ class SharedExplorer(PythonExplorer):
         going_on = body_S[~np.broadcast_to(piece.ended, body_S.shape)]
         self._first = added.stop
         self._step += 1
+        self._check_promise(piece, body_S, states, earlier)
         sources = itertools.chain((earlier[t] for t in self._expanding), [piece])
         self._members = bodies_from(successors_of(going_on, sources, self.n_profiles, self.n_known))
         if piece.succ_K is not None:
             self._expanding.append(len(earlier))
         return piece
+
+    def _check_promise(self, piece: BodySlice, body_S: IndexArray, states: list[Any], earlier: Levels) -> None:
+        """Ask again about one body that an earlier level expanded: its successors have to be the same but for the step."""
+        again = ~np.broadcast_to(piece.ended, body_S.shape)
+        again[places_in(piece.members, as_array(piece.expanded))[1]] = False
+        if not again.any():
+            return
+        s = int(np.argmax(again))
+        stored = transitions_of(body_S[s : s + 1], (earlier[t] for t in self._expanding), self.n_profiles)
+        block = expand_states(self.world, self.profiles, [states[s]])
+        bodies = np.array([self._number_of.get(tuple(state[1:]), -1) for state in block.found], dtype=np.int32)
+        if not stored.agrees_with(Rows(block.count_SJ, bodies[block.local_K], block.prob_K)):
+            raise InvalidWorldError(
+                f"{short_repr(states[s])} has other successors than the same state at an earlier step, but the world "
+                "declares time_homogeneous; take the declaration back, or put what its rules depend on into the state"
+            )
 
     def _expand(self, body_S: IndexArray, states: list[Any]) -> dict[str, Any]:
         """Transitions of those bodies on this level that go on and were never expanded, and which states have ended."""
@@ -279,10 +329,9 @@ class SharedExplorer(PythonExplorer):
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         self._rests, expanded = [], []
         for t, piece in enumerate(itertools.chain(done.heads(), frontier)):
-            assert piece.states is not None
             if len(piece.expanded):
                 self._expanding.append(t)
-            self._rests += [tuple(state[1:]) for state in piece.states]
+            self._rests += [tuple(state[1:]) for state in piece.states or ()]
             expanded.append(as_array(piece.expanded))
         self._number_of = {rest: number for number, rest in enumerate(self._rests)}
         self.n_known = self._first = len(self._rests)
@@ -312,8 +361,7 @@ class DerivedExplorer(PythonExplorer):
         return []
 
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
-        """Explore everything anew, and leave out what is done."""
-        self._levels = itertools.islice(self._explore(), len(done), None)
+        raise NotImplementedError("derived levels are found anew, since everything has to be explored in any case")
 
     def _explore(self) -> Iterator[BodySlice]:
         states = [self.start]

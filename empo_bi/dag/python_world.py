@@ -84,7 +84,7 @@ def expand_states(world: Any, profiles: Sequence[list[int]], states: Sequence[An
     local: list[int] = []
     probabilities: list[float] = []
     for state in states:
-        answers = [world.transition_probabilities(state, list(profile)) for profile in profiles]
+        answers = [_answer(world, state, profile) for profile in profiles]
         if all(answer is None for answer in answers):
             counts.append([])
             continue
@@ -106,6 +106,14 @@ def expand_states(world: Any, profiles: Sequence[list[int]], states: Sequence[An
     return PythonBlock(
         ended_S, count_SJ, np.array(local, dtype=np.int64), np.array(probabilities, dtype=np.float64), list(place_of)
     )
+
+
+def _answer(world: Any, state: Any, profile: list[int]) -> Any:
+    try:
+        return world.transition_probabilities(state, list(profile))
+    except Exception as error:
+        error.add_note(f"(transition_probabilities was asked about state {short_repr(state)}, profile {profile})")
+        raise
 
 
 def _number(place_of: dict[Hashable, int], successor: Any, state: Any, profile: list[int]) -> int:
@@ -131,9 +139,10 @@ def _checked(state: Any, profile: list[int], answer: Any) -> list[tuple[float, A
             f"{where}: transition_probabilities returned {short_repr(answer)}; expected a list of (probability, successor) "
             f"pairs, or None ({error})"
         ) from error
-    total = math.fsum(probability for probability, _ in pairs)
+    total = sum(probability for probability, _ in pairs)  # fsum would stumble over infinities
     if any(not probability >= 0 for probability, _ in pairs):
         raise InvalidWorldError(f"{where} has probabilities {[p for p, _ in pairs]}; they have to be 0 or more")
+    total = math.fsum(probability for probability, _ in pairs) if math.isfinite(total) else total
     if not abs(total - 1) <= PROBABILITY_TOLERANCE:
         raise InvalidWorldError(f"{where}: the probabilities sum to {total!r}, not to 1; check transition_probabilities")
     return [(probability / total, successor) for probability, successor in pairs if probability > 0]

@@ -23,6 +23,7 @@ BoolArray = npt.NDArray[np.bool_]
 ByteArray = npt.NDArray[np.uint8]
 Bodies = range | IndexArray  # ascending numbers; a range wherever they are consecutive
 
+BYTES_PER_STATE = 200  # a guess at a Python object of a few numbers
 PRECISIONS = ("float16", "float32", "float64")
 
 
@@ -97,7 +98,8 @@ class BodySlice:
     @property
     def nbytes(self) -> int:
         arrays = [self.members, self.added, self.ended, self.key_BW, self.expanded, self.count_EJ, self.succ_K, self.prob_K]
-        return sum(array.nbytes for array in [*arrays, self.attained] if isinstance(array, np.ndarray))
+        states = 0 if self.states is None else BYTES_PER_STATE * len(self.states)
+        return states + sum(array.nbytes for array in [*arrays, self.attained] if isinstance(array, np.ndarray))
 
     def starts(self, n_profiles: int) -> IndexArray:
         """Where each expanded body's entries begin in ``succ_K``, and where the last one's end (E + 1,)."""
@@ -125,6 +127,16 @@ class Rows:
     count_MJ: IndexArray
     succ_K: SuccessorArray
     prob_K: FloatArray
+
+    def agrees_with(self, other: Rows) -> bool:
+        """Equal up to the order within a profile, and up to the rounding of probabilities at rest."""
+        if not np.array_equal(self.count_MJ, other.count_MJ):
+            return False
+        profile_K = np.repeat(np.arange(self.count_MJ.size), self.count_MJ.ravel())
+        ours, theirs = (np.lexsort((rows.prob_K, rows.succ_K, profile_K)) for rows in (self, other))
+        return np.array_equal(self.succ_K[ours], other.succ_K[theirs]) and np.allclose(
+            self.prob_K[ours], other.prob_K[theirs], rtol=2**-9, atol=0
+        )
 
     def permuted(self, order: IndexArray) -> Rows:
         starts = np.concatenate([np.zeros(1, dtype=np.int64), self.count_MJ.sum(axis=1).cumsum()])
@@ -166,7 +178,7 @@ def narrowed(prob_K: FloatArray, precision: str) -> npt.NDArray[np.floating] | N
 
 
 class SliceBuilder:
-    """Gathers the transitions of a level, block by block, narrowed at once, and leaves out what is trivial."""
+    """Gathers the transitions of a level, block by block, and leaves out what is trivial."""
 
     def __init__(self, n_profiles: int, precision: str) -> None:
         self._n_profiles, self._precision = n_profiles, precision

@@ -5,6 +5,7 @@ Threads for compiled kernels, which let go of Python's lock; processes for world
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -25,7 +26,10 @@ def map_blocks(
         n_jobs=workers, backend="loky" if processes else "threading", return_as="generator", pre_dispatch=2 * workers,
         batch_size=1, max_nbytes=None,
     )  # fmt: skip
-    yield from pool(joblib.delayed(function)(block) for block in blocks)
+    try:
+        yield from pool(joblib.delayed(function)(block) for block in blocks)
+    except pickle.PicklingError as error:
+        raise TypeError(f"what is computed cannot be sent to worker processes ({error}); use workers=1") from error
 
 
 def checked_workers(workers: int) -> int:

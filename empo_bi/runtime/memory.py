@@ -18,6 +18,7 @@ _CGROUP_LIMITS = (  # version 2, then version 1: limit and usage
 _DEFAULT_BLOCK, _SMALLEST_BLOCK = 1 << 18, 1 << 12  # (state, profile) pairs
 _BYTES_PER_PAIR = 200  # of a block in work: successors, their numbers and probabilities, room to spare
 _DEFAULT_CACHE = 256 << 20
+SMALLEST_LIMIT = 1_000_000  # less is a slip
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class MemoryPlan:
         used = int(psutil.Process().memory_info().rss)
         if used > self.limit:
             raise MemoryLimitError(
-                f"{doing}: the process holds {used / 1e6:,.0f} MB, more than memory_limit={self.limit / 1e6:,.0f} MB. Keep "
-                "the levels on disk (store=PATH or True; a given place can be continued), shorten the horizon, or allow more"
+                f"{doing}: the process holds {used / 1e6:,.0f} MB, Python and libraries included, more than "
+                f"memory_limit={self.limit / 1e6:,.0f} MB. Keep the levels on disk (store=PATH or True; a given place can "
+                "be continued), shorten the horizon, or allow more"
             )
 
 
@@ -57,13 +59,13 @@ def parse_limit(limit: int | float | str) -> int:
     elif isinstance(limit, float) and 0 < limit <= 1:
         nbytes = limit * available_bytes()
     elif isinstance(limit, int | float) and not isinstance(limit, bool):
-        nbytes = limit if limit > 1 and limit < float("inf") else 0.0
+        nbytes = limit if limit < float("inf") else 0.0
     else:
         nbytes = 0.0
-    if nbytes < 1:
+    if nbytes < SMALLEST_LIMIT:
         raise ValueError(
-            f"memory_limit={limit!r}; give a size such as '2GB' or '512MiB', a number of bytes, or a fraction of the "
-            "available memory between 0 and 1"
+            f"memory_limit={limit!r}; give a size such as '2GB' or '512MiB', a number of bytes (at least a million), or a "
+            "fraction of the available memory between 0 and 1"
         )
     return int(nbytes)
 

@@ -63,7 +63,7 @@ def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, An
         arrays["prob"] = piece.prob_K
     if piece.attained is not None:
         arrays["attained"] = piece.attained
-    return fields, arrays
+    return fields, {name: array for name, array in arrays.items() if len(array)}  # an array costs its milliseconds
 
 
 def from_arrays(fields: dict[str, Any], arrays: Arrays, states: JsonStates | None) -> BodySlice:

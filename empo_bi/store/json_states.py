@@ -41,8 +41,19 @@ class JsonStates:
         return [self._state(json.loads(line)) for line in text.tobytes().splitlines()]
 
     def _line(self, state: Any) -> str:
+        if self._encode is None and (type(state) if _is_named(state) else None) is not self._named:
+            wanted = "no named tuple" if self._named is None else f"a {self._named.__name__}"
+            raise InvalidStateError(
+                f"state {short_repr(state)} is a {type(state).__name__}, but the initial state is {wanted}; what is read "
+                f"again could not be told apart: {_REMEDY}"
+            )
         value = state if self._encode is None else self._encode(state)
         plain = _plain(value, state, is_top=self._encode is None)
+        if self._decode is not None and self._decode(_tuples(plain)) != state:
+            raise InvalidStateError(
+                f"state {short_repr(state)} is written as {short_repr(plain)} by encode_state, of which decode_state makes "
+                f"{short_repr(self._decode(_tuples(plain)))}; they have to undo each other"
+            )
         return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
 
     def _state(self, value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 FORMAT, VERSION = "empo_bi DAG", 1
 ATTRIBUTE = "empo_bi"  # of groups: the manifest at the root, the commit marker of a level
 ROOT = ""
@@ -27,4 +29,4 @@ def spoken(group: str) -> str:
 
 def is_our_name(name: str) -> bool:
     """Whether something at the root of a store is part of this format, or what zarr leaves of an interrupted write."""
-    return name in ("zarr.json", FINISHED) or name.startswith(("level_", "frontier_")) or name.endswith(".partial")
+    return re.fullmatch(r"zarr\.json|finished|(level|frontier)_\d{5,}|[\w.]*\.[0-9a-f]{32}\.partial", name) is not None

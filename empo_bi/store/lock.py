@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import time
+import warnings
 from pathlib import Path
 from typing import IO
 
@@ -25,18 +26,25 @@ class WriterLock:
     A lock file that was left behind by a killed process is no obstacle: what counts is the lock, not the file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patient: bool = False) -> None:
+        """``patient``: wait until the lock is free."""
         self.path = path
         while True:
             file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 (held until release)
             try:
-                _lock(file)
-            except OSError:
+                _lock(file, patient)
+            except (BlockingIOError, PermissionError):
                 owner = _owner(file)
                 file.close()
                 raise StoreLockedError(
                     f"{path.with_suffix('')}: {owner} is writing there; wait until it is done, or choose another place"
                 ) from None
+            except OSError as error:
+                warnings.warn(
+                    f"{path.parent}: no locks on this file system ({error}); make sure that nobody else writes there",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
             if _is_still_there(file, path):
                 break
             file.close()  # the last owner removed it between our opening and locking
@@ -54,26 +62,12 @@ class WriterLock:
             self._file = None
 
 
-def is_locked(path: Path) -> bool:
-    """Whether a living process holds the lock."""
-    try:
-        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115
-    except OSError:
-        return True  # not ours to judge
-    with file:
-        try:
-            _lock(file)
-        except OSError:
-            return True
-    return False
-
-
-def _lock(file: IO[str]) -> None:
+def _lock(file: IO[str], patient: bool) -> None:
     if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
     else:
         file.seek(0)  # it locks bytes from here on
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if patient else msvcrt.LK_NBLCK, 1)
 
 
 def _is_still_there(file: IO[str], path: Path) -> bool:

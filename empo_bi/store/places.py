@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -17,8 +18,8 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore, LocalStore, ZipStore
 
-from empo_bi.errors import StoreError, StoreNotFoundError
-from empo_bi.store.lock import WriterLock, is_locked
+from empo_bi.errors import StoreError, StoreMismatchError, StoreNotFoundError
+from empo_bi.store.lock import WriterLock
 
 TEMPORARY_PREFIX = "empo_bi-dag-"
 ROOM_NEEDED = 200_000_000  # bytes free before a temporary store is begun
@@ -35,28 +36,26 @@ class Place:
         self._given = store
         self._lock: WriterLock | None = None
         self.is_temporary = False
+        self.reads_zip_file = False  # what for_reading chose
+        self._process = os.getpid()
 
     @property
     def exists(self) -> bool:
         return self._given is not None or (self.zip_file or self.folder).exists() or self.folder.exists()  # type: ignore[union-attr]
-
-    @property
-    def waits_for_packing(self) -> bool:
-        """Whether a zip file is still a folder."""
-        return self.zip_file is not None and not self.zip_file.exists()
 
     def for_reading(self) -> Store:
         """The finished zip file, or else the folder, read-only."""
         if self._given is not None:
             return self._given if self._given.read_only else _read_only(self._given)
         assert self.folder is not None
-        if self.zip_file is not None and self.zip_file.exists():
-            try:
-                return ZipStore(self.zip_file, mode="r", read_only=True)
-            except (zipfile.BadZipFile, OSError) as error:
-                raise StoreError(
-                    f"{self.name}: cannot be read as a zip file ({error}); delete it and enumerate again"
-                ) from error
+        self.reads_zip_file = self.zip_file is not None and self.zip_file.exists()
+        if self.reads_zip_file:
+            assert self.zip_file is not None
+            if not zipfile.is_zipfile(self.zip_file):
+                raise StoreMismatchError(f"{self.name}: is no zip file; choose another place, or remove it yourself")
+            return ZipStore(self.zip_file, mode="r", read_only=True)
+        if self.folder.is_file():
+            raise StoreMismatchError(f"{self.name}: is a file; a store is a folder, or a file that ends in .zip")
         if not self.folder.is_dir():
             raise StoreNotFoundError(f"{self.name}: no such folder; enumerate_dag(world, store={self.name!r}) makes it")
         return LocalStore(self.folder, read_only=True)
@@ -68,7 +67,8 @@ class Place:
         assert self.folder is not None
         lock_file = (self.zip_file or self.folder).with_name((self.zip_file or self.folder).name + ".lock")
         lock_file.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = WriterLock(lock_file)
+        # A temporary place is nobody else's; only a cleaner may look at its lock for a moment.
+        self._lock = WriterLock(lock_file, patient=self.is_temporary)
         self.folder.mkdir(mode=0o700 if self.is_temporary else 0o777, exist_ok=not self.is_temporary)
         return LocalStore(self.folder)
 
@@ -102,9 +102,11 @@ class Place:
             self._lock = None
 
     def remove(self) -> None:
-        """Delete a temporary store."""
+        """Delete a temporary store. A forked child leaves it to its parent."""
         assert self.is_temporary
         assert self.folder is not None
+        if os.getpid() != self._process:
+            return
         shutil.rmtree(self.folder, ignore_errors=True)
         self.release()
 
@@ -126,10 +128,11 @@ def place_of(store: Any) -> Place:
     if isinstance(store, str) and "://" in store and not store.startswith("file://"):
         return Place(store, store=_remote(store))
     if isinstance(store, str | os.PathLike) and os.fspath(store):
-        path = Path(os.fspath(store).removeprefix("file://")).expanduser()
-        if path.suffix == ".zip":
-            return Place(str(path), folder=path.with_name(path.name + BUILDING), zip_file=path)
-        return Place(str(path), folder=path)
+        name = os.fspath(store).removeprefix("file://")
+        path = Path(name).expanduser().resolve()  # so that links lead to one lock
+        if path.suffix.lower() == ".zip":
+            return Place(name, folder=path.with_name(path.name + BUILDING), zip_file=path)
+        return Place(name, folder=path)
     raise TypeError(
         f"store={store!r}; give a folder, a .zip file, a URL, a zarr store, True for a temporary folder, or None for memory"
     )
@@ -175,10 +178,13 @@ def reclaim(parent: Path) -> list[Path]:
     """Remove temporary stores whose process has died; returns them. Others' folders and those in use are left alone."""
     removed = []
     for lock_file in parent.glob(f"{TEMPORARY_PREFIX}*.lock"):  # made before the folder, so it is always there
-        if not is_locked(lock_file):
+        if not re.fullmatch(rf"{TEMPORARY_PREFIX}\d+-[0-9a-f]{{16}}\.lock", lock_file.name):
+            continue
+        with contextlib.suppress(OSError):  # in use, or somebody else's
+            lock = WriterLock(lock_file)
             folder = lock_file.with_suffix("")
             shutil.rmtree(folder, ignore_errors=True)
-            lock_file.unlink(missing_ok=True)
+            lock.release()
             removed.append(folder)
     return removed
 

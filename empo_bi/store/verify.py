@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from empo_bi.errors import counted
+from empo_bi.errors import DamagedStoreError, counted
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.places import place_of
@@ -31,20 +31,26 @@ class Verification:
 
 
 def verify_store(path: Any, *, progress: bool = True) -> Verification:
-    """Read every array of the store at ``path``; never stops at the first problem.
+    """Read every array of the store at ``path``; it does not stop at the first problem.
 
     Raises
     ------
     StoreNotFoundError, StoreMismatchError
         If no slice store of this format is there.
+    DamagedStoreError
+        If not even its list of levels can be read.
     """
     levels = ZarrLevels.open(place_of(path), JsonStates(None), cache_bytes=0)
-    n_arrays, damage = 0, []
+    n_arrays = 0
+    damage: list[str] = []
     with level_bar("verify", len(levels), progress) as bar:
         for t in range(len(levels)):
-            for problem in levels.problems_of(t):
-                n_arrays += 1
-                if problem is not None:
-                    damage.append(problem)
+            damage += levels.problems_of(t)
+            n_arrays += levels.n_arrays_of(t)
             bar.update()
+    if len(levels) and not levels.is_finished:
+        try:
+            levels.frontier()
+        except DamagedStoreError as error:
+            damage.append(str(error))
     return Verification(levels.place.name, levels.manifest["title"], levels.is_finished, len(levels), n_arrays, damage)

@@ -29,7 +29,7 @@ from empo_bi.store.layout import ATTRIBUTE, CHUNK_BYTES, spoken
 Json = dict[str, Any]
 Array = npt.NDArray[Any]
 
-REMEDY = "Other levels are not affected; to make the store anew, call enumerate_dag with overwrite=True, or delete it"
+REMEDY = "To make the store anew, call enumerate_dag with overwrite=True, or delete it"
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class Compression:
             return given
         if isinstance(given, bool):
             return cls() if given else cls(level=0)
+        if not isinstance(given, str | int):
+            raise ValueError(f"compression={given!r}; expected True, False, a level from 0 to 9, or a name such as 'lz4'")
         return cls(name=given) if isinstance(given, str) else cls(level=given)
 
     def codecs(self, itemsize: int) -> list[Any]:
@@ -113,7 +115,7 @@ class ZarrFiles:
     def read_record(self, group: str) -> Json | None:
         """What :meth:`write_record` wrote; None if the group, or a record in it, is missing."""
         found = self.raw_record(group)
-        if found is None:
+        if not found:
             return None
         content = {name: value for name, value in found.items() if name != "crc32"}
         if found.get("crc32") != _checksum_of_json(content):
@@ -123,7 +125,7 @@ class ZarrFiles:
         return content
 
     def raw_record(self, group: str) -> Json | None:
-        """A record that has not been checked, None where there is none."""
+        """A record that has not been checked: empty if the group has none, None if there is no group."""
         try:
             attributes = dict(zarr.open_group(self._store, path=group, mode=self._mode, zarr_format=3).attrs)
         except FileNotFoundError:
@@ -135,19 +137,7 @@ class ZarrFiles:
                 f"{self.name}: the metadata of {spoken(group)} cannot be read ({error!r}). {REMEDY}"
             ) from error
         found = attributes.get(ATTRIBUTE)
-        return found if isinstance(found, dict) else None
-
-    def has_root(self) -> bool:
-        """Whether zarr finds a group at the root."""
-        try:
-            zarr.open_group(self._store, mode=self._mode, zarr_format=3)
-        except FileNotFoundError:
-            return False
-        except OSError:
-            raise
-        except Exception:  # something is there, if damaged
-            return True
-        return True
+        return found if isinstance(found, dict) else {}
 
     def names(self) -> list[str]:
         """What the root holds, files included."""
@@ -158,6 +148,14 @@ class ZarrFiles:
         found: list[str] = sync(listed())
         return found
 
+    @property
+    def can_delete(self) -> bool:
+        return self._store.supports_deletes
+
+    def close(self) -> None:
+        if getattr(self._store, "_is_open", True):  # a zip file that nobody has read yet
+            self._store.close()
+
     def delete(self, name: str) -> None:
         """Remove a group, or a file, and be content if it is not there. A zip file forgets nothing."""
 
@@ -167,7 +165,7 @@ class ZarrFiles:
             except ValueError:  # a file is no folder
                 await self._store.delete(name)
 
-        if self._store.supports_deletes:
+        if self.can_delete:
             sync(deleted())
 
 

@@ -19,7 +19,14 @@ from zarr.abc.store import Store
 
 from empo_bi.dag.levels import LevelSizes
 from empo_bi.dag.slices import BodySlice
-from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError, short_repr
+from empo_bi.errors import (
+    DamagedStoreError,
+    StoreError,
+    StoreMismatchError,
+    StoreNotFoundError,
+    StoreVersionError,
+    short_repr,
+)
 from empo_bi.store import codec
 from empo_bi.store.cache import SliceCache
 from empo_bi.store.json_states import JsonStates
@@ -52,6 +59,7 @@ class ZarrLevels:
         self._markers: list[Json] = []
         self.sizes: list[LevelSizes] = []
         self.is_finished = False
+        self._is_closed = False
         read = weakref.WeakMethod(self._read)  # or the cache would keep its owner, and a temporary store, alive
         self._cache = SliceCache(lambda t: read()(t), cache_bytes)  # type: ignore[misc]
         self._kept_states: dict[int, Sequence[Any]] = {}  # of Python worlds, where they are not written
@@ -66,9 +74,14 @@ class ZarrLevels:
     def open(cls, place: Place, states: JsonStates | None = None, *, cache_bytes: int = CACHE_BYTES) -> ZarrLevels:
         """An existing store, finished or not, for reading."""
         store = place.for_reading()
-        levels = cls(place, store, read_manifest(ZarrFiles(place.name, store)), states, cache_bytes=cache_bytes)
-        levels._find_levels()
-        return levels
+        try:
+            levels = cls(place, store, read_manifest(ZarrFiles(place.name, store)), states, cache_bytes=cache_bytes)
+            levels._find_levels()
+            return levels
+        except (StoreNotFoundError, DamagedStoreError):
+            if place.zip_file is None or place.reads_zip_file or not place.zip_file.exists():
+                raise
+            return cls.open(place, states, cache_bytes=cache_bytes)  # it has been packed meanwhile
 
     @classmethod
     def open_or_create(
@@ -91,13 +104,27 @@ class ZarrLevels:
 
         def finished() -> ZarrLevels | None:
             """What is there, if it is complete and the right thing; this needs neither lock nor permission to write."""
-            if overwrite or not place.exists:
+            if not place.exists:
                 return None
-            with contextlib.suppress(StoreNotFoundError):
+            try:
                 levels = cls.open(place, states, cache_bytes=cache_bytes)
-                _check_content(place.name, manifest, levels.manifest, is_finished=levels.is_finished)
-                return levels if levels.is_finished and not place.waits_for_packing else None
-            return None
+            except StoreNotFoundError:
+                if place.reads_zip_file:
+                    raise StoreMismatchError(f"{place.name}: is a zip file, but no slice store; use another name") from None
+                return None
+            except StoreVersionError:
+                if not overwrite:
+                    raise
+                return None
+            except (StoreMismatchError, DamagedStoreError):
+                if not overwrite or place.reads_zip_file:  # it may be anybody's
+                    raise
+                return None
+            if overwrite:
+                return None
+            _check_content(place.name, manifest, levels.manifest, is_finished=levels.is_finished)
+            is_complete = levels.is_finished and (place.zip_file is None or place.reads_zip_file)
+            return levels if is_complete else None
 
         with reporting(place.name):
             if (found := finished()) is not None:
@@ -107,6 +134,7 @@ class ZarrLevels:
             try:
                 if (found := finished()) is not None:  # another process was quicker
                     place.release()
+                    place.tidy()
                     return found
                 levels = cls(place, store, manifest, states, compression=compression, cache_bytes=cache_bytes)
                 levels._prepare(overwrite)
@@ -137,14 +165,24 @@ class ZarrLevels:
             return
         keep = {"zarr.json", *(level_name(t) for t in range(len(self))), frontier_name(len(self) - 1)}
         for name in self._files.names():
-            if name not in keep:
+            if name not in keep and is_our_name(name):
                 self._files.delete(name)
 
     def _begin(self) -> None:
         self._refuse_strangers()
-        for name in self._files.names():
+        names = self._files.names()
+        if names and not self._files.can_delete:
+            raise StoreMismatchError(f"{self.place.name}: is not empty, and this kind of store cannot forget; use a new one")
+        # What says that the store is complete goes first, so that a kill leaves nothing that looks so.
+        for name in sorted(names, key=lambda name: (name != "zarr.json", name != FINISHED)):
             self._files.delete(name)
         self._files.write_record(ROOT, self.manifest)
+
+    def restart(self) -> None:
+        """Forget all levels."""
+        self._markers, self.sizes = [], []
+        self._cache.clear()
+        self._begin()
 
     def _refuse_strangers(self) -> None:
         """Never write among, or over, what is not ours."""
@@ -169,19 +207,26 @@ class ZarrLevels:
         return len(self._markers) + (self._writing is not None)
 
     def __getitem__(self, t: int) -> BodySlice:
+        self._check_open()
         self._wait()
         return self._cache.get(range(len(self))[t])
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreError(f"{self.place.name}: this DAG was closed; open it again, or enumerate it anew")
 
     def __iter__(self) -> Iterator[BodySlice]:
         return (self[t] for t in range(len(self)))
 
     def heads(self) -> Iterator[BodySlice]:
+        self._check_open()
         self._wait()
         for t, marker in enumerate(self._markers):
             yield self._read(t, [name for name in HEAD_ARRAYS if name in marker["arrays"]])
 
     def prefetch(self, levels: Iterable[int]) -> None:
         """Read slices ahead, as many as fill half the cache."""
+        self._check_open()
         wanted, nbytes = [], 0
         for t in levels:
             nbytes += self.sizes[t].nbytes
@@ -199,19 +244,23 @@ class ZarrLevels:
         arrays = {name: self._files.read_array(group, name, marker["arrays"][name]) for name in wanted}
         return codec.from_arrays(marker, arrays, self._states)
 
-    def problems_of(self, t: int) -> Iterator[str | None]:
-        """Check the commit marker and every array of a level: for each what is wrong with it, None if nothing is."""
-        marker = self._markers[t]
-        for name in (None, *marker["arrays"]):
+    def n_arrays_of(self, t: int) -> int:
+        return len(self._markers[t]["arrays"])
+
+    def problems_of(self, t: int) -> list[str]:
+        """Check the commit marker and every array of a level: what is wrong with them."""
+        marker, problems = self._markers[t], []
+        try:
+            if self._files.read_record(level_name(t)) != marker:
+                problems.append(f"{self.place.name}: level {t}: its commit marker is missing or differs")
+        except DamagedStoreError as error:
+            problems.append(str(error))
+        for name, about in marker["arrays"].items():
             try:
-                if name is not None:
-                    self._files.read_array(level_name(t), name, marker["arrays"][name])
-                elif self._files.read_record(level_name(t)) != marker:
-                    yield f"{self.place.name}: level {t}: its commit marker is missing or differs"
+                self._files.read_array(level_name(t), name, about)
             except DamagedStoreError as error:
-                yield str(error).removesuffix(f" {REMEDY}")
-            else:
-                yield None
+                problems.append(str(error))
+        return [problem.removesuffix(f" {REMEDY}") for problem in problems]
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -295,8 +344,11 @@ class ZarrLevels:
         """Give back memory and lock. What was committed stays, except that a temporary store is removed."""
         with contextlib.suppress(Exception):  # an error in writing was told, or is less than the one that led here
             self._wait()
+        self._is_closed = True
         self._stop_writing()
         self._cache.close()
+        if self.place.reads_zip_file:
+            self._files.close()
         if self._cleanup is not None:
             self._cleanup()
 
@@ -316,18 +368,21 @@ class ZarrLevels:
 def read_manifest(files: ZarrFiles) -> Json:
     """What the root group says of the store, checked."""
     manifest = files.raw_record(ROOT)
-    if manifest is None and not files.has_root():
+    if manifest is None:
         raise StoreNotFoundError(f"{files.name}: no slice store is there; enumerate_dag(world, store=...) makes one")
-    if manifest is None or manifest.get("format") != FORMAT:
+    if manifest.get("format") != FORMAT:
         raise StoreMismatchError(f"{files.name}: is a zarr group, but no slice store of empo_bi; choose another place")
     if manifest.get("version") != VERSION:
-        raise StoreMismatchError(
+        raise StoreVersionError(
             f"{files.name}: has version {manifest.get('version')!r} of the format, this empo_bi reads version {VERSION}; "
             "enumerate again with overwrite=True, or use the empo_bi that made it"
         )
     checked = files.read_record(ROOT)
     assert checked is not None
     return checked
+
+
+_IF_EQUAL = ". If the worlds are equal for you, give them the same content_key, a text or a method that returns one"
 
 
 def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) -> None:
@@ -338,13 +393,17 @@ def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) ->
     parts = ["world", "horizon", "levels", "precision", *(() if is_finished else ("goals",))]
     other = [part for part in parts if asked["content"].get(part) != found["content"].get(part)]
     if other:
+        there, here = found["content"], asked["content"]
         details = "; ".join(
-            f"{part}: there {short_repr(found['content'].get(part), 44)}, here {short_repr(asked['content'].get(part), 44)}"
+            "world: another map, source or attributes"
+            if part == "world"
+            else f"{part}: there {short_repr(there.get(part), 44)}, here {short_repr(here.get(part), 44)}"
             for part in other
         )
         raise StoreMismatchError(
             f"{name}: holds the DAG of {found.get('title')}, which differs in {', '.join(other)} from what is "
             f"asked for ({details}). Choose another place, or replace it with overwrite=True"
+            + (_IF_EQUAL if "world" in other and found["world"] is None else "")
         )
     if asked["content"]["world"] is None:
         raise StoreMismatchError(

@@ -65,9 +65,10 @@ def test_each_body_is_expanded_once_and_later_only_asked_whether_it_is_terminal(
     world = Walk(horizon=5)
     dag = enumerate_dag(world, progress=False)
     assert (dag.n_bodies, dag.level_sizes) == (4, [1, 2, 3, 4, 4, 4])
-    # Two profiles where a body is first met, one question later; at the horizon it was known already.
+    # Two profiles where a body is first met, later one question; and one body per level is asked again, to be sure.
     assert world.asked[0, 0] == 2
-    assert [world.asked[step, 0] for step in range(1, 6)] == [1] * 5
+    assert [world.asked[step, 0] for step in range(1, 6)] == [3, 3, 3, 3, 1]
+    assert [world.asked[step, 1] for step in range(1, 6)] == [2, 1, 1, 1, 1]
     assert set(world.asked) == {state for t in range(6) for state in dag.states(t)}
 
 
@@ -146,3 +147,13 @@ def test_a_world_that_goes_round_for_ever_is_stopped(monkeypatch: pytest.MonkeyP
     with pytest.raises(TooManyStatesError, match=message):
         enumerate_dag(Walk(horizon=10**9), progress=False)
     assert enumerate_dag(Walk(horizon=60), max_states=1000, progress=False).horizon == 60
+
+
+def test_a_world_whose_rules_look_at_the_step_is_told_so() -> None:
+    class Liar(Walk):
+        def transition_probabilities(self, state: Any, actions: Any) -> Any:
+            step, cell = state
+            return None if step == 5 else [(1.0, (step + 1, cell + 1 if step == 3 else cell))]
+
+    with pytest.raises(InvalidWorldError, match=r"\(3, 0\) has other successors than the same state at an earlier step"):
+        enumerate_dag(Liar(), progress=False)

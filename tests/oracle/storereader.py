@@ -152,6 +152,8 @@ class Slice:
     def keys(self) -> list[tuple[int, ...]] | None:
         """Of the added bodies, in a gridworld."""
         key = self.optional("key")
+        if key is None and len(self.added) == 0:
+            return []
         check(key is None or len(key) == len(self.added), f"{self.group.path}: key")
         return None if key is None else [tuple(int(word) for word in row) for row in key]
 
@@ -159,7 +161,7 @@ class Slice:
         """Of the added bodies, in a Python world."""
         characters = self.optional("states")
         if characters is None:
-            return None
+            return None if len(self.added) else []
         text = characters.tobytes().decode("ascii")
         check(text == "" or text.endswith("\n"), f"{self.group.path}: the last state has no end")
         lines = text.split("\n")[:-1]
@@ -225,9 +227,9 @@ class StoreReader:
     def __iter__(self) -> Iterator[Level]:
         return (self.level(t) for t in range(len(self)))
 
-    def is_compressed(self, t: int) -> bool:
-        """Whether the arrays of a level are, all of them or none."""
-        nodes = [node for _, node in self.slices[t].group.arrays()]
+    def is_compressed(self) -> bool:
+        """Whether the arrays are, all of them or none."""
+        nodes = [node for piece in self.slices for _, node in piece.group.arrays()]
         (found,) = {"blosc" in [codec.to_dict()["name"] for codec in node.metadata.codecs] for node in nodes}
         return found
 

@@ -202,7 +202,7 @@ def test_a_reader_written_from_the_page_finds_what_open_dag_finds_and_what_was_i
     enumerate_dag(world, store=tmp_path / name, compression=compression, **options).close()
     reader = StoreReader(tmp_path / name)
     assert {marker["arrays"]["prob"]["dtype"] for marker in reader.markers if "prob" in marker["arrays"]} <= {precision}
-    assert all(reader.is_compressed(t) == bool(compression) for t in range(len(reader)))
+    assert reader.is_compressed() == bool(compression)
     with open_dag(tmp_path / name) as dag:
         assert_same(reader, dag, world)
     assert_same(reader, enumerate_dag(world, **options), world)
@@ -477,7 +477,7 @@ def check_xarray(store: Any, reader: StoreReader) -> None:
         sizes = {"state": marker["n_states"], "body": marker["n_bodies"], "row": marker["n_expanded"]}
         sizes |= {"transition": marker["n_transitions"], "profile": reader.n_profiles}
         assert {key: size for key, size in dataset.sizes.items() if key in sizes}.items() <= sizes.items()
-        assert sizes.keys() & dataset.sizes.keys()
+        assert sizes.keys() & dataset.sizes.keys() or not marker["arrays"]
 
 
 def test_chunks_hold_whole_rows_and_at_most_four_mebibytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from dag.test_stores_and_workers import assert_same
 from empo_bi import (
     GridWorld,
     InvalidWorldError,
+    MemoryLimitError,
     StoreError,
     StoreLockedError,
     StoreMismatchError,
@@ -94,20 +96,70 @@ def test_what_is_no_place_is_a_type_error(place: Any) -> None:
         enumerate_dag(small_world(), store=place, progress=False)
 
 
-def test_what_is_no_zip_file_is_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "dag.zip").write_text("no zip file")
-    with pytest.raises(StoreError, match=r"dag\.zip"):
-        enumerate_dag(small_world(), store=tmp_path / "dag.zip", progress=False)
-    assert (tmp_path / "dag.zip").read_text() == "no zip file"
-    enumerate_dag(small_world(), store=tmp_path / "dag.zip", overwrite=True, progress=False)
-    assert open_dag(tmp_path / "dag.zip").horizon == 5
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_zip_files_that_are_not_ours_are_refused_and_kept(overwrite: bool, tmp_path: Path) -> None:
+    (tmp_path / "text.zip").write_text("no zip file")
+    with zipfile.ZipFile(tmp_path / "backup.zip", "w") as backup:
+        backup.writestr("precious.txt", "mine")
+    before = files_of(tmp_path)
+    for name in ("text.zip", "backup.zip"):
+        with pytest.raises(StoreMismatchError, match=rf"{name}: is "):
+            enumerate_dag(small_world(), store=tmp_path / name, overwrite=overwrite, progress=False)
+    assert files_of(tmp_path) == before
+
+
+def test_other_files_in_a_folder_are_never_removed(tmp_path: Path) -> None:
+    for name in ("level_1.txt", "film.mkv.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text("mine")
+        with pytest.raises(StoreMismatchError, match="is no slice store"):
+            enumerate_dag(small_world(), store=tmp_path / name, progress=False)
+    with pytest.raises(MemoryLimitError):
+        enumerate_dag(small_world(), store=tmp_path / "dag", memory_limit="50MB", progress=False)
+    (tmp_path / "dag" / "notes.txt").write_text("mine")
+    enumerate_dag(small_world(), store=tmp_path / "dag", progress=False)
+    assert (tmp_path / "dag" / "notes.txt").read_text() == "mine"
+
+
+def test_a_file_is_no_place_for_a_store(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for attempt in (open_dag, lambda place: enumerate_dag(small_world(), store=place, progress=False)):
+        with pytest.raises(StoreMismatchError, match=r"notes\.txt: is a file; a store is a folder"):
+            attempt(tmp_path / "notes.txt")
+
+
+def test_a_link_leads_to_the_same_lock(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with child(str(tmp_path / "real")), pytest.raises(StoreLockedError, match="is writing there"):
+        enumerate_dag(small_world(), store=tmp_path / "link", progress=False)
+
+
+def test_a_store_that_cannot_forget_is_not_overwritten(tmp_path: Path) -> None:
+    store = zarr.storage.ZipStore(tmp_path / "object.zip", mode="w")
+    enumerate_dag(small_world(), store=store, progress=False)
+    with pytest.raises(StoreMismatchError, match="cannot forget; use a new one"):
+        enumerate_dag(load_world("carousel", max_steps=3), store=store, overwrite=True, progress=False)
+    assert_same(open_dag(store), enumerate_dag(small_world(), progress=False))
+
+
+def test_a_closed_dag_says_so(tmp_path: Path) -> None:
+    dag = enumerate_dag(small_world(), store=True, progress=False)
+    dag.close()
+    for attempt in (lambda: dag.level(1), lambda: dag.prefetch(1), lambda: dag.states(1)):
+        with pytest.raises(StoreError, match="this DAG was closed"):
+            attempt()
 
 
 def test_a_store_of_something_else_is_refused_with_what_differs_and_replaced_when_asked(tmp_path: Path) -> None:
     enumerate_dag(small_world(4), store=tmp_path / "dag", progress=False)
     for world, options, message in (
         (small_world(5), {}, "differs in horizon .*there 4, here 5"),
-        (load_world("ice_rink", max_steps=4), {}, "holds the DAG of <GridWorld 'Asymmetric freeing'.*differs in world"),
+        (
+            load_world("ice_rink", max_steps=4),
+            {},
+            "holds the DAG of <GridWorld 'Asymmetric free.*differs in world.*another map",
+        ),
         (small_world(4), {"precision": "float64"}, "differs in precision .*there 'float16', here 'float64'"),
     ):
         with pytest.raises(StoreMismatchError, match=message):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,7 +14,16 @@ from dag.test_python_worlds import Table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from empo_bi import GridWorld, InvalidStateError, StoreMismatchError, enumerate_dag, load_world, open_dag
+from empo_bi import (
+    GridWorld,
+    InvalidStateError,
+    ReachCellGoal,
+    StoreMismatchError,
+    TabularGoalGenerator,
+    enumerate_dag,
+    load_world,
+    open_dag,
+)
 from empo_bi.dag.identity import identity_of
 from empo_bi.store.json_states import JsonStates
 
@@ -76,6 +86,15 @@ def test_a_world_may_translate_its_states_itself(tmp_path: Path) -> None:
     assert open_dag(tmp_path / "dag").states(2) == [(2, (1, 2))]  # as written
     with pytest.raises(StoreMismatchError, match=r"was made for a Python world.*not for the world given"):
         open_dag(tmp_path / "dag", world=Sets("others"))
+
+
+def test_a_translation_that_loses_something_is_an_error(tmp_path: Path) -> None:
+    class Lossy(Sets):
+        def encode_state(self, state: Any) -> Any:
+            return [state[0], []]
+
+    with pytest.raises(InvalidStateError, match="they have to undo each other"):
+        enumerate_dag(Lossy(), level_fct=lambda state: state[0], store=tmp_path / "dag", progress=False)
 
 
 def test_half_a_translation_is_an_error(tmp_path: Path) -> None:
@@ -142,3 +161,62 @@ def test_a_gridworld_of_another_horizon_does_not_open_a_store(tmp_path: Path) ->
     enumerate_dag(load_world("ice_rink", max_steps=3), store=tmp_path / "dag", progress=False)
     with pytest.raises(StoreMismatchError, match=r"3 steps>, not for the world given.*4 steps>"):
         open_dag(tmp_path / "dag", world=load_world("ice_rink", max_steps=4))
+
+
+# --- what a digest may not see ----------------------------------------------------------------------------------------
+
+
+def walk_with(chance: float, **attributes: Any) -> Any:
+    class Walk:
+        n_agents = 1
+        action_space = SimpleNamespace(n=1)
+
+        def initial_state(self) -> Any:
+            return (0, 0)
+
+        def transition_probabilities(self, state: Any, actions: Any) -> Any:
+            step, x = state
+            return None if step == 3 else [(chance, (step + 1, x)), (1 - chance, (step + 1, x + 1))]
+
+    world = Walk()
+    vars(world).update(attributes)
+    return world
+
+
+def test_a_world_whose_closure_changed_is_another_world(tmp_path: Path) -> None:
+    assert identity_of(walk_with(0.5)) == identity_of(walk_with(0.5))
+    assert identity_of(walk_with(0.5)) != identity_of(walk_with(0.25))
+
+
+def test_a_world_that_claims_to_be_the_same_but_answers_otherwise_is_noticed(tmp_path: Path) -> None:
+    for options in ({"level_fct": lambda state: state[0]}, {}):
+        place = tmp_path / str(len(options))
+        enumerate_dag(walk_with(0.5, content_key="walk"), store=place, progress=False, **options)
+        assert enumerate_dag(walk_with(0.5, content_key="walk"), store=place, progress=False, **options).n_states == 10
+        with pytest.raises(StoreMismatchError, match=r"\(0, 0\) on level 0 has other successors in the store"):
+            enumerate_dag(walk_with(0.25, content_key="walk"), store=place, progress=False, **options)
+
+
+def test_named_states_are_all_of_one_kind_or_refused(tmp_path: Path) -> None:
+    class A(NamedTuple):
+        step: int
+
+    class B(NamedTuple):
+        step: int
+
+    for start, follower in ((A(0), B(1)), ((0,), A(1)), (A(0), (1,)), (A(0), "e")):
+        world = Table({start: [[(1.0, follower)]]}, start)
+        with pytest.raises(InvalidStateError, match="but the initial state is"):
+            enumerate_dag(world, level_fct=lambda s: 1 if s == "e" else s[0], store=tmp_path / "x", progress=False)
+        shutil.rmtree(tmp_path / "x")
+
+
+def test_opening_with_a_world_gives_the_bits_of_its_own_goals(tmp_path: Path) -> None:
+    world = load_world("asymmetric_freeing", max_steps=3)
+    enumerate_dag(world, store=tmp_path / "dag", progress=False)
+    assert open_dag(tmp_path / "dag").level(1).n_goals == 18
+    world.possible_goal_generator = TabularGoalGenerator([ReachCellGoal(world, 0, (2, 1))])
+    level = open_dag(tmp_path / "dag", world=world).level(1)
+    assert level.n_goals == 1
+    assert level.attained_SHG is not None
+    assert level.attained_SHG.any()
