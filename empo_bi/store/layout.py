@@ -29,4 +29,9 @@ def spoken(group: str) -> str:
 
 def is_our_name(name: str) -> bool:
     """Whether something at the root of a store is part of this format, or what zarr leaves of an interrupted write."""
-    return re.fullmatch(r"zarr\.json|finished|(level|frontier)_\d{5,}|[\w.]*\.[0-9a-f]{32}\.partial", name) is not None
+    return re.fullmatch(r"zarr\.json|finished|(level|frontier)_\d{5,}", name) is not None or is_half_a_file(name)
+
+
+def is_half_a_file(name: str) -> bool:
+    """Whether zarr was interrupted before it could give the file its name."""
+    return re.fullmatch(r"\w+\.[0-9a-f]{32}\.partial", name) is not None

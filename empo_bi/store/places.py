@@ -19,6 +19,7 @@ from zarr.abc.store import Store
 from zarr.storage import FsspecStore, LocalStore, ZipStore
 
 from empo_bi.errors import StoreError, StoreMismatchError, StoreNotFoundError
+from empo_bi.store.layout import is_half_a_file
 from empo_bi.store.lock import WriterLock
 
 TEMPORARY_PREFIX = "empo_bi-dag-"
@@ -80,7 +81,7 @@ class Place:
         partial = self.zip_file.with_name(self.zip_file.name + ".partial")
         with zipfile.ZipFile(partial, "w", compression=zipfile.ZIP_STORED) as packed:  # chunks are compressed already
             for path in sorted(self.folder.rglob("*")):
-                if path.is_file():
+                if path.is_file() and not is_half_a_file(path.name):
                     # A fixed date, so that equal content makes equal files.
                     info = zipfile.ZipInfo(path.relative_to(self.folder).as_posix())
                     packed.writestr(info, path.read_bytes())
@@ -88,12 +89,20 @@ class Place:
         shutil.rmtree(self.folder)
 
     def tidy(self) -> None:
-        """Remove the folder of a finished zip file, if its maker was killed before it could."""
-        if self.zip_file is not None and self.folder is not None and self.folder.exists():
-            with contextlib.suppress(OSError):  # read-only, or somebody is making the file anew
-                self.for_writing()
-                shutil.rmtree(self.folder)
-            self.release()
+        """Remove what the maker of a finished store left when it was killed: halves of files, the folder of a zip file."""
+        if self.folder is None or not self._leftovers():
+            return
+        with contextlib.suppress(OSError):  # read-only, or somebody is making the store anew
+            self.for_writing()
+            for path in self._leftovers():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.release()
+
+    def _leftovers(self) -> list[Path]:
+        assert self.folder is not None
+        if self.zip_file is not None:
+            return [self.folder] if self.folder.exists() else []
+        return [path for path in self.folder.glob("*.partial") if is_half_a_file(path.name)]
 
     def release(self) -> None:
         """Let others write."""
