@@ -29,26 +29,26 @@ class KeyBook:
 
     def __init__(self, world: GridWorld, levels: Levels) -> None:
         self._world, self._levels = world, levels
-        self._index: KeyIndex | None = None
+        self._index, self._n_read = KeyIndex(world.layout.n_words), 0
 
-    def _known(self) -> KeyIndex:
-        if self._index is None:
-            self._index = KeyIndex(self._world.layout.n_words)
-            for piece in self._levels.heads():
-                if piece.key_BW is not None:
-                    self._index.add(piece.key_BW)
+    def _known_up_to(self, t: int) -> KeyIndex:
+        while self._n_read <= min(t, len(self._levels) - 1):
+            piece = self._levels.head(self._n_read)
+            if piece.key_BW is not None:
+                self._index.add(piece.key_BW)
+            self._n_read += 1
         return self._index
 
-    def keys(self, body_S: IndexArray) -> KeyArray:
-        keys: KeyArray = self._known().keys[body_S]
+    def keys(self, t: int, body_S: IndexArray) -> KeyArray:
+        keys: KeyArray = self._known_up_to(t).keys[body_S]
         return keys
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
-        return list(self._world.decode(t, self.keys(body_S)))
+        return list(self._world.decode(t, self.keys(t, body_S)))
 
     def find(self, state: Any) -> list[tuple[int, int]]:
         steps, key_1W = self._world.encode([state])
-        body = int(self._known().find(key_1W)[0])
+        body = int(self._known_up_to(int(steps[0])).find(key_1W)[0])
         return [(int(steps[0]), body)] if body >= 0 else []
 
 
@@ -79,26 +79,28 @@ class SharedStateBook:
 
     def __init__(self, levels: Levels) -> None:
         self._levels = levels
-        self._states: list[Any] | None = None
+        self._states: list[Any] = []
         self._body_of: dict[Hashable, int] = {}
-        self._first_step = 0
+        self._n_read = 0
 
-    def _known(self) -> list[Any]:
-        if self._states is None:
-            self._states = [state for piece in self._levels.heads() for state in piece.states or ()]
-            self._body_of = {tuple(state[1:]): body for body, state in enumerate(self._states)}
-            self._first_step = int(self._states[0][0])
+    def _known_up_to(self, t: int) -> list[Any]:
+        while self._n_read <= min(t, len(self._levels) - 1):
+            for state in self._levels.head(self._n_read).states or ():
+                self._body_of[tuple(state[1:])] = len(self._states)
+                self._states.append(state)
+            self._n_read += 1
         return self._states
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
-        known = self._known()
+        known = self._known_up_to(t)
         make = type(known[0])._make if hasattr(type(known[0]), "_make") else tuple
-        step = self._first_step + t
+        step = self._levels.sizes[t].value
         return [make((step, *known[body][1:])) for body in body_S.tolist()]
 
     def find(self, state: Any) -> list[tuple[int, int]]:
-        self._known()
         if not isinstance(state, tuple) or not state or not isinstance(state[0], int | np.integer):
             return []
+        t = int(state[0]) - self._levels.sizes[0].value
+        self._known_up_to(t)
         body = self._body_of.get(tuple(state[1:]))
-        return [] if body is None else [(int(state[0]) - self._first_step, body)]
+        return [] if body is None else [(t, body)]

@@ -103,7 +103,7 @@ class Dag:
             return self._stored_attainment(t, piece, body_S)
         assert self.goals.fixed is not None
         if isinstance(self._book, KeyBook):
-            return self.goals.fixed.rows(self.world, piece.value, self._book.keys(body_S), None)
+            return self.goals.fixed.rows(self.world, piece.value, self._book.keys(t, body_S), None)
         return self.goals.fixed.rows(self.world, piece.value, None, self._book.states(t, body_S))
 
     def _stored_attainment(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:

@@ -36,8 +36,11 @@ class Levels(Protocol):
 
     def __iter__(self) -> Iterator[BodySlice]: ...
 
+    def head(self, t: int) -> BodySlice:
+        """A slice without its transitions: keys or states, and which bodies are where."""
+
     def heads(self) -> Iterator[BodySlice]:
-        """The slices without their transitions: keys or states, and which bodies are where."""
+        """All of them."""
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         """Add a level. ``frontier`` tells what is known of levels to come, which a store keeps to continue from."""
@@ -77,6 +80,7 @@ class MemoryLevels:
     def __iter__(self) -> Iterator[BodySlice]:
         return iter(self._slices)
 
+    head = __getitem__
     heads = __iter__
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:

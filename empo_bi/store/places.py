@@ -18,7 +18,7 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore, LocalStore, ZipStore
 
-from empo_bi.errors import StoreError, StoreMismatchError, StoreNotFoundError
+from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError
 from empo_bi.store.layout import is_half_a_file
 from empo_bi.store.lock import WriterLock
 
@@ -53,7 +53,9 @@ class Place:
         if self.reads_zip_file:
             assert self.zip_file is not None
             if not zipfile.is_zipfile(self.zip_file):
-                raise StoreMismatchError(f"{self.name}: is no zip file; choose another place, or remove it yourself")
+                raise DamagedStoreError(
+                    f"{self.name}: is no zip file, or only a part of one; choose another place, or remove it yourself"
+                )
             return ZipStore(self.zip_file, mode="r", read_only=True)
         if self.folder.is_file():
             raise StoreMismatchError(f"{self.name}: is a file; a store is a folder, or a file that ends in .zip")
@@ -64,13 +66,19 @@ class Place:
     def for_writing(self) -> Store:
         """Lock the place and make its folder."""
         if self._given is not None:
+            if self._given.read_only:
+                raise StoreError(f"{self.name}: is read-only; give a store that can be written")
             return self._given
         assert self.folder is not None
         lock_file = (self.zip_file or self.folder).with_name((self.zip_file or self.folder).name + ".lock")
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         # A temporary place is nobody else's; only a cleaner may look at its lock for a moment.
         self._lock = WriterLock(lock_file, patient=self.is_temporary)
-        self.folder.mkdir(mode=0o700 if self.is_temporary else 0o777, exist_ok=not self.is_temporary)
+        try:
+            self.folder.mkdir(mode=0o700 if self.is_temporary else 0o777, exist_ok=not self.is_temporary)
+        except BaseException:
+            self.release()
+            raise
         return LocalStore(self.folder)
 
     def pack(self) -> None:
@@ -79,13 +87,17 @@ class Place:
             return
         assert self.folder is not None
         partial = self.zip_file.with_name(self.zip_file.name + ".partial")
-        with zipfile.ZipFile(partial, "w", compression=zipfile.ZIP_STORED) as packed:  # chunks are compressed already
-            for path in sorted(self.folder.rglob("*")):
-                if path.is_file() and not is_half_a_file(path.name):
-                    # A fixed date, so that equal content makes equal files.
-                    info = zipfile.ZipInfo(path.relative_to(self.folder).as_posix())
-                    packed.writestr(info, path.read_bytes())
-        os.replace(partial, self.zip_file)
+        try:
+            with zipfile.ZipFile(partial, "w", compression=zipfile.ZIP_STORED) as packed:  # chunks are compressed already
+                for path in sorted(self.folder.rglob("*")):
+                    if path.is_file() and not is_half_a_file(path.name):
+                        # A fixed date, so that equal content makes equal files.
+                        info = zipfile.ZipInfo(path.relative_to(self.folder).as_posix())
+                        packed.writestr(info, path.read_bytes())
+            os.replace(partial, self.zip_file)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
         shutil.rmtree(self.folder)
 
     def tidy(self) -> None:

@@ -163,6 +163,8 @@ class ZarrLevels:
             self._pack()
             self.place.release()
             return
+        if len(self):
+            self.frontier()  # if that is damaged, nothing is touched
         keep = {"zarr.json", *(level_name(t) for t in range(len(self))), frontier_name(len(self) - 1)}
         for name in self._files.names():
             if name not in keep and is_our_name(name):
@@ -218,11 +220,13 @@ class ZarrLevels:
     def __iter__(self) -> Iterator[BodySlice]:
         return (self[t] for t in range(len(self)))
 
-    def heads(self) -> Iterator[BodySlice]:
+    def head(self, t: int) -> BodySlice:
         self._check_open()
         self._wait()
-        for t, marker in enumerate(self._markers):
-            yield self._read(t, [name for name in HEAD_ARRAYS if name in marker["arrays"]])
+        return self._read(t, [name for name in HEAD_ARRAYS if name in self._markers[t]["arrays"]])
+
+    def heads(self) -> Iterator[BodySlice]:
+        return (self.head(t) for t in range(len(self)))
 
     def prefetch(self, levels: Iterable[int]) -> None:
         """Read slices ahead, as many as fill half the cache."""
