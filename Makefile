@@ -35,9 +35,6 @@ format: $(VENV)/.installed  ## let ruff tidy the code
 bench: $(VENV)/.installed  ## measure the compiled worlds against the plain oracle
 	$(BIN)/python benchmarks/bench_worlds.py
 
-bench-dag: $(VENV)/.installed  ## measure enumeration in memory and on disk: time, memory, bytes
-	$(BIN)/python benchmarks/bench_dag.py
-
 bench-dag: $(VENV)/.installed  ## measure enumeration: time, memory, disk (several minutes)
 	$(BIN)/python benchmarks/bench_dag.py
 
