@@ -73,7 +73,7 @@ def test_bits_of_a_world_files_goals_are_what_the_goals_say(name: str, tmp_path:
 
 @pytest.mark.parametrize("kind", [GridWorld, StandIn, SharedStandIn])
 def test_goals_may_look_at_the_step(kind: Any, tmp_path: Path) -> None:
-    inner = load_world("asymmetric_freeing", max_steps=3)
+    inner = load_world("asymmetric_freeing", max_steps=2)
     world: Any = inner if kind is GridWorld else kind(inner)
     world.human_agent_indices = [0, 1]
     world.possible_goal_generator = TabularGoalGenerator(

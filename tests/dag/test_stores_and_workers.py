@@ -18,6 +18,7 @@ from oracle.gridworld import golden_figures_by_horizon, parse
 from random_worlds import random_worlds
 
 from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, load_world, open_dag
+from empo_bi.dag import python_explorers
 from empo_bi.runtime import memory
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.store.zarr_levels import ZarrLevels
@@ -56,7 +57,7 @@ def variants(world: Any, folder: Path, **options: Any) -> dict[str, Dag]:
 def test_a_gridworld_has_the_same_arrays_everywhere(
     name: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = load_world(name, max_steps=6)
+    world = load_world(name, max_steps=5)
     plain = enumerate_dag(world, precision=precision, progress=False)
     monkeypatch.setattr(memory, "_DEFAULT_BLOCK", 700)  # so that there is work for two
     for dag in variants(world, tmp_path, precision=precision).values():
@@ -69,8 +70,9 @@ def test_a_gridworld_has_the_same_arrays_everywhere(
 def test_a_python_world_has_the_same_arrays_everywhere(
     kind: Any, level_fct: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = kind(load_world("ice_rink", max_steps=3))
+    world = kind(load_world("ice_rink", max_steps=2))
     plain = enumerate_dag(world, level_fct=level_fct, progress=False)
+    monkeypatch.setattr(python_explorers, "BLOCK_PAIRS", 64)  # so that there is work for two
     for dag in variants(world, tmp_path, level_fct=level_fct).values():
         assert_same(plain, dag)
         dag.close()
