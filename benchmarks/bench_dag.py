@@ -2,8 +2,8 @@
 
 Run with `make bench-dag`, or
 
-    python benchmarks/bench_dag.py                    # everything: about six minutes
-    python benchmarks/bench_dag.py --quick            # small horizons: a few seconds, to see that it runs
+    python benchmarks/bench_dag.py                    # everything: six to ten minutes
+    python benchmarks/bench_dag.py --quick            # small horizons, only to see that it runs
     python benchmarks/bench_dag.py --horizons 15 25   # other horizons in the table of memory and disk
     python benchmarks/bench_dag.py --no-50            # without the largest DAG
     python benchmarks/bench_dag.py --profile          # also where the time goes when levels are written to disk

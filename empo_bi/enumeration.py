@@ -10,7 +10,7 @@ from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
 from empo_bi.dag.dag import Dag, GoalTable
 from empo_bi.dag.explorer import Explorer
 from empo_bi.dag.grid_explorer import GridExplorer
-from empo_bi.dag.identity import content_of, horizon_of, identity_of
+from empo_bi.dag.identity import horizon_of, identity_of
 from empo_bi.dag.levels import Levels, MemoryLevels
 from empo_bi.dag.python_explorers import DerivedExplorer, LevelExplorer, SharedExplorer
 from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_of
@@ -84,22 +84,32 @@ def enumerate_dag(
     (3741, 1144, [1, 36, 128, 224])
     """
     _check_arguments(world, precision, max_states)
-    identity = identity_of(world)  # before anything is asked: some worlds remember their answers
     workers, memory = checked_workers(workers), plan_memory(memory_limit)
     place = None if store is None else _place_of(store)
+    # Taken before anything is asked, since some worlds remember their answers. In memory nobody wants to know.
+    identity = None if place is None else identity_of(world)
     goals = fixed_goals_of(world)
     # In a store that is kept, bits are worth writing only if a later run can tell whose they are.
-    stored_goals = goals if goals is None or place is None or place.is_temporary or goals.key() is not None else None
+    goals_key = None if goals is None or place is None else goals.key()
+    stored_goals = goals if place is None or place.is_temporary or goals_key is not None else None
     options = {"precision": precision, "workers": workers, "max_states": max_states}
     explorer = _explorer(world, level_fct, stored_goals, memory, options)
-    manifest = manifest_of(world, identity, explorer, precision, stored_goals)
     levels: Levels = MemoryLevels()
+    is_stored = stored_goals is not None
     if place is not None:
+        content = {
+            "world": identity,
+            "horizon": horizon_of(world),
+            "levels": explorer.levels_are,
+            "precision": precision,
+            "goals": goals_key,
+        }
+        manifest = manifest_of(world, content, explorer, stored_goals)
         levels = on_disk = _open_or_create(world, place, manifest, memory, compression, overwrite)
-        manifest = on_disk.manifest
+        is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
     was_there = len(levels) > 0
     _fill(levels, explorer, progress, memory)
-    table = _goal_table(goals, is_stored=stored_goals is not None and manifest["content"]["goals"] == stored_goals.key())
+    table = _goal_table(goals, is_stored=is_stored)
     dag = Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
     if was_there and not isinstance(world, GridWorld):
         check_some_states(dag)
@@ -150,17 +160,15 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: int | float | str | 
     return Dag(world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table)
 
 
-def manifest_of(
-    world: Any, identity: str | None, explorer: Explorer, precision: str, goals: FixedGoals | None
-) -> dict[str, Any]:
-    """What a store says about itself, in JSON; ``content`` has everything that its arrays depend on."""
+def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: FixedGoals | None) -> dict[str, Any]:
+    """What a store says about itself, in JSON; ``content`` has, by name, everything that its arrays depend on."""
     is_gridworld = isinstance(world, GridWorld)
     return {
         "format": FORMAT,
         "version": VERSION,
         "title": str(world) if is_gridworld else f"a Python world, {type(world).__module__}.{type(world).__qualname__}",
         "world": to_mapping(world.world_spec) if is_gridworld else None,
-        "content": content_of(world, identity, explorer.levels_are, precision, goals),
+        "content": content,
         "n_agents": n_agents_of(world),
         "n_actions": int(world.action_space.n),
         "n_profiles": explorer.n_profiles,

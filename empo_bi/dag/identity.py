@@ -10,7 +10,6 @@ from typing import Any
 
 import joblib
 
-from empo_bi.dag.attainment import FixedGoals
 from empo_bi.world.gridworld import GridWorld
 
 RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys or the numbering of bodies change
@@ -18,19 +17,6 @@ RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys 
 # Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.
 _NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
 _NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
-
-
-def content_of(
-    world: Any, identity: str | None, levels_are: str, precision: str, goals: FixedGoals | None
-) -> dict[str, Any]:
-    """By name, everything that the arrays of a store depend on. ``world`` is None where a world cannot be told apart."""
-    return {
-        "world": identity,
-        "horizon": horizon_of(world),
-        "levels": levels_are,
-        "precision": precision,
-        "goals": None if goals is None else goals.key(),
-    }
 
 
 def horizon_of(world: Any) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -32,15 +33,16 @@ from empo_bi.store.cache import SliceCache
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.layout import FINISHED, FORMAT, HEAD_ARRAYS, ROOT, VERSION, frontier_name, is_our_name, level_name
 from empo_bi.store.places import Place, nbytes_of
-from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles, reporting
+from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles, one_blosc_thread, reporting
 
 CACHE_BYTES = 256 << 20
+BACKLOG_BYTES = 32 << 20  # small levels take longer to write than to expand; they wait while larger ones are expanded
 
 
 class ZarrLevels:
     """Levels of a DAG in a zarr store, for reading, or for writing by one process at a time.
 
-    Writing happens in the background, so that the next level can be expanded meanwhile; at most one level is on its way.
+    Writing happens in the background, in order, so that the next levels can be expanded meanwhile; a few megabytes may wait.
     """
 
     def __init__(
@@ -64,7 +66,8 @@ class ZarrLevels:
         self._cache = SliceCache(lambda t: read()(t), cache_bytes)  # type: ignore[misc]
         self._kept_states: dict[int, Sequence[Any]] = {}  # of Python worlds, where they are not written
         self._pool: ThreadPoolExecutor | None = None
-        self._writing: Future[Json] | None = None
+        self._writing: deque[tuple[Future[Json], int]] = deque()  # in order, with their bytes
+        self._has_failed = False
         # A temporary store goes when nobody uses it any more, at the latest when the process ends.
         self._cleanup = weakref.finalize(self, place.remove) if place.is_temporary else None
 
@@ -206,7 +209,7 @@ class ZarrLevels:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._markers) + (self._writing is not None)
+        return len(self._markers) + len(self._writing)
 
     def __getitem__(self, t: int) -> BodySlice:
         self._check_open()
@@ -281,30 +284,37 @@ class ZarrLevels:
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         """Write a level in the background. An error shows here or later, at the next call."""
-        self._wait()
+        self._collect(BACKLOG_BYTES)
         t = len(self)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="empo_bi-write")
         if self._states is None and piece.states is not None:
             self._kept_states[t] = piece.states
-        self._writing = self._pool.submit(self._write_level, t, piece, frontier())
+        self._writing.append((self._pool.submit(self._write_level, t, piece, frontier()), piece.nbytes))
         self._cache.put(t, piece)
 
     def _wait(self) -> None:
         """Until what was appended is committed."""
-        writing, self._writing = self._writing, None
-        if writing is None:
-            return
-        try:
-            marker = writing.result()
-        except BaseException:
-            self._cache.clear()
-            raise
-        self._markers.append(marker)
-        self.sizes.append(_sizes_of(marker))
+        self._collect(-1)
+
+    def _collect(self, backlog: int) -> None:
+        """Take note of levels that were committed, and wait until at most so many bytes are left to be written."""
+        while self._writing and (self._writing[0][0].done() or sum(nbytes for _, nbytes in self._writing) > backlog):
+            try:
+                marker = self._writing.popleft()[0].result()
+            except BaseException:
+                for later, _ in self._writing:  # a level may not be committed before those below it
+                    later.cancel()
+                self._writing.clear()
+                self._cache.clear()
+                raise
+            self._markers.append(marker)
+            self.sizes.append(_sizes_of(marker))
 
     def _write_level(self, t: int, piece: BodySlice, frontier: list[BodySlice]) -> Json:
-        with reporting(self.place.name, t):
+        with reporting(self.place.name, t), one_blosc_thread():
+            if self._has_failed:
+                raise StoreError(f"{self.place.name}: level {t} was not written, since one before it could not be")
             try:
                 marker = {"level": t, **self._write_arrays(level_name(t), piece), "frontier": len(frontier)}
                 for i, ahead in enumerate(frontier):
@@ -312,6 +322,7 @@ class ZarrLevels:
                     self._files.write_record(group, self._write_arrays(group, ahead))
                 self._files.write_record(level_name(t), marker)
             except Exception:
+                self._has_failed = True
                 for half_written in (level_name(t), frontier_name(t)):
                     with contextlib.suppress(Exception):
                         self._files.delete(half_written)
