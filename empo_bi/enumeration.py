@@ -187,8 +187,8 @@ def _place_of(store: Any) -> Any:
 def _open_or_create(
     world: Any, place: Any, manifest: dict[str, Any], memory: MemoryPlan, compression: Any, overwrite: bool
 ) -> ZarrLevels:
+    from empo_bi.store.encoded import Compression
     from empo_bi.store.json_states import JsonStates
-    from empo_bi.store.zarr_files import Compression
     from empo_bi.store.zarr_levels import ZarrLevels
 
     # A temporary store keeps states in memory, as they are, whatever they are.

@@ -7,58 +7,25 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
-import math
 import warnings
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import numcodecs.blosc
 import numpy as np
-import numpy.typing as npt
 import zarr
 from zarr.abc.store import Store
-from zarr.codecs import BloscCodec, Crc32cCodec
+from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
-from zarr.errors import ContainsGroupError
 
 from empo_bi.errors import DamagedStoreError, StoreError
-from empo_bi.store.layout import ATTRIBUTE, CHUNK_BYTES, spoken
-
-Json = dict[str, Any]
-Array = npt.NDArray[Any]
+from empo_bi.store.encoded import Array, Compression, Json, array_files, group_file, little_endian
+from empo_bi.store.layout import ATTRIBUTE, spoken
 
 REMEDY = "To make the store anew, call enumerate_dag with overwrite=True, or delete it"
-
-
-@dataclass(frozen=True)
-class Compression:
-    """How arrays are compressed: a Blosc compressor (zstd, lz4, blosclz, zlib) and its level, 0 for none at all."""
-
-    level: int = 3
-    name: str = "zstd"
-
-    def __post_init__(self) -> None:
-        if self.name not in ("zstd", "lz4", "lz4hc", "blosclz", "zlib") or not 0 <= self.level <= 9:
-            raise ValueError(f"{self}: expected zstd, lz4, lz4hc, blosclz or zlib, and a level from 0 (off) to 9")
-
-    @classmethod
-    def of(cls, given: Compression | bool | int | str) -> Compression:
-        """``True`` or ``False``, a level, the name of a compressor, or the thing itself."""
-        if isinstance(given, Compression):
-            return given
-        if isinstance(given, bool):
-            return cls() if given else cls(level=0)
-        if not isinstance(given, str | int):
-            raise ValueError(f"compression={given!r}; expected True, False, a level from 0 to 9, or a name such as 'lz4'")
-        return cls(name=given) if isinstance(given, str) else cls(level=given)
-
-    def codecs(self, itemsize: int) -> list[Any]:
-        """The checksum comes last, so damaged bytes are found before anything tries to decompress them."""
-        blosc = BloscCodec(cname=self.name, clevel=self.level, shuffle="shuffle", typesize=itemsize)  # type: ignore[arg-type]
-        return [*([blosc] if self.level else []), Crc32cCodec()]
 
 
 class ZarrFiles:
@@ -72,17 +39,7 @@ class ZarrFiles:
         self, group: str, name: str, array: Array, dimensions: tuple[str, ...], compression: Compression
     ) -> Json:
         """Returns what :meth:`read_array` wants to know again: type, shape and checksum."""
-        array = np.ascontiguousarray(array)
-        zarr.create_array(
-            self._store,
-            name=f"{group}/{name}",
-            data=array,
-            chunks=_chunks(array),
-            compressors=compression.codecs(array.dtype.itemsize),
-            filters=None,
-            dimension_names=dimensions,
-            config={"write_empty_chunks": True},  # or zarr would compare every chunk with the fill value
-        )
+        self._put((f"{group}/{name}/{file}", data) for file, data in array_files(array, dimensions, compression))
         return {"dtype": array.dtype.name, "shape": list(array.shape), "crc32": _checksum_of_array(array)}
 
     def read_array(self, group: str, name: str, about: Json) -> Array:
@@ -106,12 +63,20 @@ class ZarrFiles:
     def write_record(self, group: str, content: Json) -> None:
         """Write a record as the attributes of a group, with a checksum: a changed digit there is as bad as elsewhere."""
         attributes = {ATTRIBUTE: {**content, "crc32": _checksum_of_json(content)}}
+        parents = itertools.accumulate(group.split("/")[:-1], "{}/{}".format)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Duplicate name")  # a zip file keeps both versions, the last one counts
-            try:
-                zarr.create_group(self._store, path=group, attributes=attributes, zarr_format=3)  # in one stroke
-            except ContainsGroupError:  # it has arrays already
-                zarr.open_group(self._store, path=group, mode="r+", zarr_format=3).update_attributes(attributes)
+            self._put((f"{parent}/zarr.json", group_file({})) for parent in parents)
+            self._put([(f"{group}/zarr.json".lstrip("/"), group_file(attributes))])
+
+    def _put(self, files: Iterable[tuple[str, bytes]]) -> None:
+        """Write files one after the other, each in one stroke."""
+
+        async def put() -> None:
+            for key, data in files:
+                await self._store.set(key, default_buffer_prototype().buffer.from_bytes(data))
+
+        sync(put())
 
     def read_record(self, group: str) -> Json | None:
         """What :meth:`write_record` wrote; None if the group, or a record in it, is missing."""
@@ -197,17 +162,9 @@ def reporting(name: str, t: int | None = None) -> Iterator[None]:
         raise StoreError(f"{doing}: {error}. {kept}") from error
 
 
-def _chunks(array: Array) -> tuple[int, ...]:
-    """Whole rows, a few megabytes of them; a small array is one chunk."""
-    row_bytes = array.itemsize * math.prod(array.shape[1:])
-    rows = max(1, min(len(array), CHUNK_BYTES // max(1, row_bytes)))
-    return (rows, *(max(1, n) for n in array.shape[1:]))
-
-
 def _checksum_of_array(array: Array) -> str:
     """Of its bytes in C order, the lowest byte of each number first."""
-    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return f"{zlib.crc32(little_endian.data.cast('B') if array.size else b''):08x}"
+    return f"{zlib.crc32(little_endian(array).data.cast('B') if array.size else b''):08x}"
 
 
 def _checksum_of_json(content: Json) -> str:

@@ -18,7 +18,7 @@ from store_tools import assert_same_dags, assert_same_level, assert_same_trees, 
 
 from empo_bi import DamagedStoreError, EmpoError, StoreError, StoreMismatchError, TooManyStatesError, open_dag
 from empo_bi.cli import cli
-from empo_bi.store import zarr_files
+from empo_bi.store import encoded
 
 STEPS = 3
 LEVEL = 2  # the one that is damaged
@@ -29,7 +29,7 @@ def masters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A folder with undamaged stores, by the name of the world; their chunks are small, so that arrays have several."""
     folder = tmp_path_factory.mktemp("masters")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zarr_files, "CHUNK_BYTES", 200)
+        patch.setattr(encoded, "CHUNK_BYTES", 200)
         for kind in ("ice_rink", "leaps", "drift"):
             enumerated(kind, STEPS, folder / kind, compression=request.param)
     return folder
