@@ -62,10 +62,10 @@ def enumerate_dag(
         result does not depend on it.
     memory_limit : int, float or str, optional
         ``"2GB"``, a number of bytes, or a fraction of the memory that is available. Sizes of blocks and caches follow.
-    precision : "float16", "float32" or "float64"
+    precision : "float16", "float32", "float64" or "exact"
         How probabilities rest. Rows are renormalised when read; in float16 they are then exact to a relative 0.1%, and
         exact where they are halves, quarters and so on or all the same. Where some are too small for the type, a level
-        takes a wider one.
+        takes a wider one. With "exact", each level takes the narrowest type in which no probability changes.
     compression : bool, int or str
         For stores on disk: True, False, a level from 0 (off) to 9, or a Blosc compressor such as ``"lz4"``.
     overwrite : bool

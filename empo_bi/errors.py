@@ -45,6 +45,14 @@ class InvalidWorldError(EmpoError, ValueError):
     """A world written in Python says something that cannot be: the message shows the state and the profile."""
 
 
+class GoalError(EmpoError, ValueError):
+    """A human has no goal, or none that can be attained, in some state, or a weight that cannot be."""
+
+
+class MemoryPressureError(EmpoError, KeyboardInterrupt):
+    """Memory stayed short, so the work was stopped; what was finished is kept. Also a KeyboardInterrupt, as scripts expect."""
+
+
 class TooManyStatesError(EmpoError, RuntimeError):
     """An enumeration found more states than were allowed."""
 

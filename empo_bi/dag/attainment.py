@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import joblib
@@ -21,7 +21,6 @@ from empo_bi.dag.slices import ByteArray
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.goals import (
     DeterministicGoalGenerator,
-    PossibleGoal,
     ReachCellGoal,
     ReachRectangleGoal,
     TabularGoalGenerator,
@@ -31,10 +30,11 @@ from empo_bi.world.goals import (
 
 @dataclass(frozen=True)
 class FixedGoals:
-    """The goals of each human, the same in every state: ``goals[h][g]``."""
+    """The goals of each human, the same in every state: ``goals[h][g]``, with weights; None is a goal that is never attained."""
 
     humans: list[int]
-    goals: list[list[PossibleGoal]]
+    goals: list[list[Any]]
+    weights: list[list[float]] = field(compare=False)
 
     @property
     def n_goals(self) -> int:
@@ -43,7 +43,8 @@ class FixedGoals:
     @property
     def ignore_the_step(self) -> bool:
         """Whether all are reach goals, exactly: a subclass may have its own idea of being achieved."""
-        return all(type(goal) in (ReachCellGoal, ReachRectangleGoal) for goals in self.goals for goal in goals)
+        kinds = (ReachCellGoal, ReachRectangleGoal, type(None))
+        return all(type(goal) in kinds for goals in self.goals for goal in goals)
 
     def describe(self) -> list[list[str]]:
         return [[repr(goal) for goal in goals] for goals in self.goals]
@@ -59,29 +60,29 @@ class FixedGoals:
 
     def rows(self, world: Any, value: int, key_SW: KeyArray | None, states: Sequence[Any] | None) -> ByteArray:
         """Bits (S, X) of some states, given as keys (on level ``value`` of a gridworld) or as they are."""
+        goals = [goal for goals in self.goals for goal in goals]
+        asked = [x for x, goal in enumerate(goals) if goal is not None]
+        bits = np.zeros((len(states) if key_SW is None else len(key_SW), len(goals)), dtype=np.bool_)  # type: ignore[arg-type]
         if key_SW is not None:
-            bits = world.attainment(value, key_SW, [goal for goals in self.goals for goal in goals])
+            bits[:, asked] = world.attainment(value, key_SW, [goals[x] for x in asked])
         else:
-            assert states is not None
-            shape = (len(states), len(self.humans) * self.n_goals)
-            answers = [bool(goal.is_achieved(state)) for state in states for goals in self.goals for goal in goals]
-            bits = np.array(answers, dtype=np.bool_).reshape(shape)
+            for s, state in enumerate(states or ()):
+                bits[s, asked] = [bool(goals[x].is_achieved(state)) for x in asked]
         return np.packbits(bits, axis=1, bitorder="little")
 
 
 def fixed_goals_of(world: Any) -> FixedGoals | None:
     """A world's goals, if it has humans and a generator that yields the same goals everywhere."""
-    generator: Any
-    generator, humans = (
-        getattr(world, "possible_goal_generator", None),
-        [int(human) for human in getattr(world, "human_agent_indices", ())],
-    )
-    if not humans:
-        return None
+    humans = [int(human) for human in getattr(world, "human_agent_indices", ())]
+    return fixed_goals(getattr(world, "possible_goal_generator", None), humans) if humans else None
+
+
+def fixed_goals(generator: Any, humans: list[int]) -> FixedGoals | None:
+    """What a generator yields for each human, if that is the same in every state."""
     # The exact classes: a subclass may yield what it likes.
     if type(generator) is WorldGoalGenerator:
-        return FixedGoals(humans, [list(generator.goals_of(human)) for human in humans])
+        weights = list(generator.weights)
+        return FixedGoals(humans, [list(generator.goals_of(human)) for human in humans], [weights for _ in humans])
     if type(generator) in (TabularGoalGenerator, DeterministicGoalGenerator):
-        goals = [goal for goal, _ in generator.generate(None, humans[0])]
-        return FixedGoals(humans, [goals for _ in humans])
+        return FixedGoals(humans, [list(generator.goals) for _ in humans], [list(generator.weights) for _ in humans])
     return None

@@ -9,7 +9,7 @@ import numpy as np
 
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
-from empo_bi.dag.slices import IndexArray, as_array
+from empo_bi.dag.slices import IndexArray, as_array, places_in
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.gridworld import GridWorld
 
@@ -60,10 +60,10 @@ class StateListBook:
         self._found: dict[Hashable, tuple[int, int]] | None = None
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
-        states = self._levels[t].states
-        if states is None:
+        piece = self._levels[t]
+        if piece.states is None:
             raise ValueError("this store has no states, only their numbers")
-        return list(states)
+        return [piece.states[place] for place in places_in(piece.members, body_S)[1].tolist()]
 
     def find(self, state: Any) -> list[tuple[int, int]]:
         if self._found is None:

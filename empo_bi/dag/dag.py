@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateListBook
 from empo_bi.dag.levels import Levels
-from empo_bi.dag.slices import BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
+from empo_bi.dag.slices import Bodies, BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.errors import InvalidStateError, counted, short_repr
+from empo_bi.world.expand import KeyArray
 from empo_bi.world.gridworld import GridWorld
 
 
@@ -50,8 +53,10 @@ class Dag:
         self.n_states = sum(self.level_sizes)
         self.n_bodies = sum(sizes.n_bodies for sizes in levels.sizes)
         self.n_transitions = sum(sizes.n_transitions for sizes in levels.sizes)
-        self._shares_bodies = shares_bodies
+        self.shares_bodies = shares_bodies
         self._first_state = np.cumsum([0, *self.level_sizes])
+        self._expanded: list[Bodies] = []  # by level, once somebody asks
+        self._level_of_body: npt.NDArray[np.int32] | None = None  # likewise, where bodies are not shared
         self._book: StateBook
         if isinstance(world, GridWorld):
             self._book = KeyBook(world, levels)
@@ -80,34 +85,47 @@ class Dag:
         body_S = as_array(piece.members)
         goes_on = ~np.broadcast_to(piece.ended, body_S.shape)
         # A shared body's transitions are in the slice of the level where it was first expanded.
-        sources = (self.levels[i] for i in self._needed(t)) if self._shares_bodies else iter([piece])
+        sources = (self.levels[i] for i in self.needed(t))
         rows = transitions_of(body_S[goes_on], sources, self.n_profiles)
         count_SJ = np.zeros((len(body_S), self.n_profiles), dtype=np.int64)
         count_SJ[goes_on] = rows.count_MJ
         n_humans, n_goals = (len(self.goals.humans), self.goals.n_goals) if self.goals else (0, 0)
-        return LevelSlice(t, body_S, count_SJ, rows.succ_K, rows.prob_K, self._attained(t, piece, body_S), n_humans, n_goals)
+        return LevelSlice(t, body_S, count_SJ, rows.succ_K, rows.prob_K, self.attained(t), n_humans, n_goals)
 
     def prefetch(self, t: int) -> None:
         """Start reading level ``t`` in the background, as far as the cache has room for it."""
         t = self._checked_level(t)
-        self.levels.prefetch([*self._needed(t), t] if self._shares_bodies else [t])
+        self.levels.prefetch([*self.needed(t), t] if self.shares_bodies else [t])
 
-    def _needed(self, t: int) -> list[int]:
+    def needed(self, t: int) -> list[int]:
         """Levels whose slices may hold transitions of level ``t``."""
-        return [i for i in range(t + 1) if self.levels.sizes[i].n_transitions]
+        return [i for i in range(t + 1) if self.levels.sizes[i].n_transitions] if self.shares_bodies else [t]
 
-    def _attained(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:
+    def holders_of(self, t: int, body_M: IndexArray) -> list[int]:
+        """Levels whose slices do hold transitions of some bodies of level ``t``."""
+        if len(self._expanded) == 0:
+            self._expanded = [piece.expanded for piece in self.levels.heads()]
+        return [i for i in self.needed(t) if places_in(self._expanded[i], np.sort(body_M))[0].any()]
+
+    def keys(self, t: int) -> KeyArray | None:
+        """Packed keys of the states of level ``t`` of a gridworld, (S, W); None for other worlds."""
+        t = self._checked_level(t)
+        return self._book.keys(t, as_array(self.levels.members(t))) if isinstance(self._book, KeyBook) else None
+
+    def attained(self, t: int) -> ByteArray | None:
+        """One bit per (human, goal) for each state of level ``t``, (S, X) uint8; None without goals."""
+        t = self._checked_level(t)
         if self.goals is None:
             return None
+        piece = self.levels[t]
         if self.goals.is_stored:
-            return self._stored_attainment(t, piece, body_S)
+            return self._stored_attainment(t, piece, as_array(piece.members))
         assert self.goals.fixed is not None
-        if isinstance(self._book, KeyBook):
-            return self.goals.fixed.rows(self.world, piece.value, self._book.keys(t, body_S), None)
-        return self.goals.fixed.rows(self.world, piece.value, None, self._book.states(t, body_S))
+        keys = self.keys(t)
+        return self.goals.fixed.rows(self.world, piece.value, keys, self.states(t) if keys is None else None)
 
     def _stored_attainment(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:
-        if not piece.attained_by_body or not self._shares_bodies:
+        if not piece.attained_by_body or not self.shares_bodies:
             return piece.attained
         attained_SX: ByteArray | None = None
         for source in (self.levels[i] for i in range(t + 1) if self.levels.sizes[i].n_bodies):
@@ -118,10 +136,38 @@ class Dag:
                 attained_SX[inside] = source.attained[place]
         return attained_SX
 
-    def states(self, t: int) -> list[Any]:
-        """States of level ``t``, in the order of ``level(t)``."""
+    def states(self, t: int, place_M: IndexArray | None = None) -> list[Any]:
+        """States of level ``t``, in the order of ``level(t)``; all of them, or those at some places."""
         t = self._checked_level(t)
-        return self._book.states(t, as_array(self.levels[t].members))
+        body_S = as_array(self.levels.members(t))
+        return self._book.states(t, body_S if place_M is None else body_S[place_M])
+
+    def locate(self, t: int, body_N: npt.NDArray[np.integer]) -> Iterator[tuple[int, IndexArray, IndexArray]]:
+        """Where bodies that follow level ``t`` are: levels, which of the bodies are there, and their places among its states.
+
+        ``body_N`` ascends.
+        """
+        if not self.shares_bodies and self._level_of_body is None:
+            self._level_of_body = np.zeros(self.n_bodies, dtype=np.int32)
+            for u, piece in enumerate(self.levels.heads()):
+                self._level_of_body[as_array(piece.added)] = u
+        level_N = np.full(len(body_N), t + 1) if self._level_of_body is None else self._level_of_body[body_N]
+        for u in np.unique(level_N).tolist():
+            chosen = np.flatnonzero(level_N == u)
+            yield u, chosen, places_in(self.levels.members(u), body_N[chosen].astype(np.int64))[1]
+
+    def place_of(self, state: Any) -> tuple[int, int]:
+        """Level of a state, and its place among the states of that level."""
+        try:
+            places = self._book.find(state)
+        except TypeError as error:
+            raise InvalidStateError(f"{short_repr(state)} is no state: {error}") from error
+        for t, body in places:
+            if 0 <= t <= self.horizon:
+                inside, place = places_in(self.levels.members(t), np.array([body], dtype=np.int64))
+                if inside[0]:
+                    return t, int(place[0])
+        raise InvalidStateError(f"{state!r} cannot be reached" + ("" if self.is_finished else " on the levels found so far"))
 
     def bodies_of(self, state: Any) -> list[int]:
         """The number of the body of a state, in a list; none if it is no state of this DAG."""
@@ -129,16 +175,8 @@ class Dag:
 
     def index_of(self, state: Any) -> int:
         """The number of a state among all states, level after level."""
-        try:
-            places = self._book.find(state)
-        except TypeError as error:
-            raise InvalidStateError(f"{short_repr(state)} is no state: {error}") from error
-        for t, body in places:
-            if 0 <= t <= self.horizon:
-                inside, place = places_in(self.levels[t].members, np.array([body], dtype=np.int64))
-                if inside[0]:
-                    return int(self._first_state[t]) + int(place[0])
-        raise InvalidStateError(f"{state!r} cannot be reached" + ("" if self.is_finished else " on the levels found so far"))
+        t, place = self.place_of(state)
+        return int(self._first_state[t]) + place
 
     def summary(self) -> str:
         """Sizes in one line."""

@@ -73,6 +73,7 @@ class GridExplorer:
             # One row per body where the step plays no part, else one per state.
             rows_for = key_BW if goals.ignore_the_step else self._index.keys[as_array(members)]
             attained = goals.rows(self._world, self._step, rows_for, None)
+        transitions = {} if is_last else self._expand(key_BW)
         piece = BodySlice(
             value=self._step,
             members=members,
@@ -82,7 +83,8 @@ class GridExplorer:
             expanded=range(0) if is_last else added,
             attained=attained,
             attained_by_body=goals is None or goals.ignore_the_step,
-            **({} if is_last else self._expand(key_BW)),
+            known=len(self._index),
+            **transitions,
         )
         if self._step == 0:
             self._is_nested = is_nested(piece)

@@ -84,6 +84,22 @@ def _gridworld(world: GridWorld) -> str:
     return _digest(b"".join(parts))
 
 
+def digest_of(text: str) -> str:
+    """A short name for a text, for folders."""
+    return _digest(text.encode())[:12]
+
+
+def key_of(thing: Any) -> str | None:
+    """Tells a user's object (a goal generator, a belief, a prior) from another, also in another process; None if it cannot."""
+    if thing is None:
+        return "none"
+    try:
+        source = inspect.getsource(thing) if isinstance(thing, FunctionType) else _code_of(type(thing))
+        return str(joblib.hash((source, thing), hash_name="sha1"))
+    except Exception:  # whatever pickling runs into in the user's own classes
+        return None
+
+
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:40]
 

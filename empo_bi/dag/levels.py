@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from empo_bi.dag.slices import BodySlice
+from empo_bi.dag.slices import Bodies, BodySlice
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,11 @@ class LevelSizes:
     n_bodies: int
     n_transitions: int
     nbytes: int
+    known: int
 
     @classmethod
     def of(cls, piece: BodySlice) -> LevelSizes:
-        return cls(piece.value, len(piece.members), len(piece.added), piece.n_entries, piece.nbytes)
+        return cls(piece.value, len(piece.members), len(piece.added), piece.n_entries, piece.nbytes, piece.known)
 
 
 class Levels(Protocol):
@@ -41,6 +42,9 @@ class Levels(Protocol):
 
     def heads(self) -> Iterator[BodySlice]:
         """All of them."""
+
+    def members(self, t: int) -> Bodies:
+        """The bodies on a level."""
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         """Add a level. ``frontier`` tells what is known of levels to come, which a store keeps to continue from."""
@@ -82,6 +86,9 @@ class MemoryLevels:
 
     head = __getitem__
     heads = __iter__
+
+    def members(self, t: int) -> Bodies:
+        return self._slices[t].members
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         self._slices.append(piece)

@@ -160,7 +160,7 @@ class LevelExplorer(PythonExplorer):
         all_ended = bool(np.concatenate(ended).all())
         return BodySlice(
             value=value, members=members, added=members, ended=all_ended, states=states,
-            expanded=range(0) if all_ended else members, attained=attained, attained_by_body=False,
+            expanded=range(0) if all_ended else members, attained=attained, attained_by_body=False, known=self.n_known,
             **({} if all_ended else builder.arrays()),
         )  # fmt: skip
 
@@ -248,6 +248,7 @@ class SharedExplorer(PythonExplorer):
                 "the world ever end? If it does, allow more with max_states"
             )
         states = [self._state(body) for body in body_S.tolist()]
+        transitions = self._expand(body_S, states)
         piece = BodySlice(
             value=self._step,
             members=self._members,
@@ -255,7 +256,8 @@ class SharedExplorer(PythonExplorer):
             states=[self._state(body) for body in added],
             attained=self.attained(self._step, states),
             attained_by_body=False,
-            **self._expand(body_S, states),
+            known=self.n_known,
+            **transitions,
         )
         going_on = body_S[~np.broadcast_to(piece.ended, body_S.shape)]
         self._first = added.stop
@@ -397,6 +399,7 @@ class DerivedExplorer(PythonExplorer):
         return BodySlice(
             value=value, members=members, added=members, ended=all_ended, states=here,
             expanded=range(0) if all_ended else members, attained=self.attained(value, here), attained_by_body=False,
+            known=len(states),
             **({} if all_ended else builder.arrays()),
         )  # fmt: skip
 

@@ -26,7 +26,7 @@ def as_python_objects(dag: Dag) -> tuple[list[Any], dict[Any, int], list[list[in
     place_of_level: list[IndexArray] = []
     for t in range(dag.horizon + 1):
         here = dag.states(t)
-        order = _sorted_order(here)
+        order = sorted_order(here)
         place = np.empty(len(here), dtype=np.int64)
         place[order] = np.arange(len(states), len(states) + len(here))
         place_of_level.append(place)
@@ -49,7 +49,7 @@ def as_python_objects(dag: Dag) -> tuple[list[Any], dict[Any, int], list[list[in
     return states, {state: i for i, state in enumerate(states)}, successors, transitions
 
 
-def _sorted_order(states: list[Any]) -> list[int]:
+def sorted_order(states: list[Any]) -> list[int]:
     """Indices of the states in ascending order; in the order of discovery where they cannot be compared."""
     try:
         return sorted(range(len(states)), key=states.__getitem__)

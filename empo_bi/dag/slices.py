@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.runtime.jit import kernel
 from empo_bi.world.expand import KeyArray
 
 IndexArray = npt.NDArray[np.int64]
@@ -24,7 +25,9 @@ ByteArray = npt.NDArray[np.uint8]
 Bodies = range | IndexArray  # ascending numbers; a range wherever they are consecutive
 
 BYTES_PER_STATE = 200  # a guess at a Python object of a few numbers
-PRECISIONS = ("float16", "float32", "float64")
+TYPES = ("float16", "float32", "float64")  # in which probabilities rest
+EXACT = "exact"  # in whichever of these loses nothing
+PRECISIONS = (*TYPES, EXACT)
 
 
 def bodies_from(numbers: IndexArray) -> Bodies:
@@ -76,6 +79,8 @@ class BodySlice:
     prob_K : (K,) float16, 32 or 64, or None
     attained : (B or S, X) uint8, or None
         One bit per (human, goal), see ``attainment``: a row per added body if ``attained_by_body``, else per state.
+    known : int
+        How many bodies had been found when this level was expanded: those with higher numbers follow only higher levels.
     """
 
     value: int
@@ -90,6 +95,7 @@ class BodySlice:
     prob_K: npt.NDArray[np.floating] | None = None
     attained: ByteArray | None = None
     attained_by_body: bool = True
+    known: int = 0
 
     @property
     def n_entries(self) -> int:
@@ -152,28 +158,44 @@ def _entries_of(starts: IndexArray, row_M: IndexArray) -> IndexArray:
     return np.arange(lengths.sum(), dtype=np.int64) + np.repeat(starts[row_M] - begins, lengths)
 
 
-def widened(prob_K: npt.NDArray[np.floating], count_MJ: IndexArray) -> FloatArray:
+def widened(prob_K: npt.NDArray[np.floating], count_MJ: npt.NDArray[np.integer]) -> FloatArray:
     """Probabilities as float64. Those that rested in a narrower type are renormalised, since rounding moved their sums."""
     wide_K = prob_K.astype(np.float64)
-    if prob_K.dtype == np.float64:
-        return wide_K
-    count = count_MJ.ravel()
-    count = count[count > 0]
-    sums = np.add.reduceat(wide_K, np.concatenate([[0], count.cumsum()[:-1]])) if len(count) else np.zeros(0)
-    return wide_K / np.repeat(sums, count)
+    if prob_K.dtype != np.float64:
+        renormalise(wide_K, count_MJ.astype(np.int64).ravel())
+    return wide_K
 
 
-def narrowed(prob_K: FloatArray, precision: str) -> npt.NDArray[np.floating] | None:
+@kernel
+def renormalise(prob_K: FloatArray, count_R: IndexArray) -> None:
+    """Make each run of probabilities sum to 1, in place; ``count_R`` has their lengths, one after the other."""
+    k = 0
+    for n in count_R:
+        total = 0.0
+        for i in range(k, k + n):
+            total += prob_K[i]
+        for i in range(k, k + n):
+            prob_K[i] /= total
+        k += n
+
+
+def narrowed(
+    prob_K: FloatArray, precision: str, count_MJ: npt.NDArray[np.integer]
+) -> npt.NDArray[np.floating] | None:
     """Probabilities as they rest: None if all are 1; wider than asked for where some are too small for that type.
 
     Each keeps a relative precision of ``2**-11`` (float16), since none falls below the smallest normal number of its type.
+    With the precision ``"exact"`` they are as narrow as they can be without any of them changing by more than rounding.
     """
     if (prob_K == 1.0).all():
         return None
     smallest = float(prob_K.min())
-    for dtype in map(np.dtype, PRECISIONS[PRECISIONS.index(precision) :]):
+    widths = TYPES if precision == EXACT else TYPES[TYPES.index(precision) :]
+    for dtype in map(np.dtype, widths):
         if smallest >= float(np.finfo(dtype).tiny):
-            return prob_K.astype(dtype)
+            narrow_K = prob_K.astype(dtype)
+            if precision != EXACT or np.allclose(widened(narrow_K, count_MJ), prob_K, rtol=1e-15, atol=0):
+                return narrow_K
     return prob_K
 
 
@@ -202,7 +224,7 @@ class SliceBuilder:
         return {
             "count_EJ": None if is_trivial else count_EJ.astype(np.min_scalar_type(int(count_EJ.max()))),
             "succ_K": np.concatenate(self._succs),
-            "prob_K": narrowed(np.concatenate(probs), self._precision),
+            "prob_K": narrowed(np.concatenate(probs), self._precision, count_EJ),
         }
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from empo_bi.errors import MemoryLimitError
+from empo_bi.errors import MemoryLimitError, MemoryPressureError
+
+_log = logging.getLogger(__name__)
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _CGROUP_LIMITS = (  # version 2, then version 1: limit and usage
@@ -33,7 +38,7 @@ class MemoryPlan:
         """Raise :class:`MemoryLimitError` if the process has outgrown its limit."""
         if self.limit is None:
             return
-        used = int(psutil.Process().memory_info().rss)
+        used = resident_bytes()
         if used > self.limit:
             raise MemoryLimitError(
                 f"{doing}: the process holds {used / 1e6:,.0f} MB, Python and libraries included, more than "
@@ -70,6 +75,11 @@ def parse_limit(limit: int | float | str) -> int:
     return int(nbytes)
 
 
+def resident_bytes() -> int:
+    """What this process holds, Python and libraries included."""
+    return int(psutil.Process().memory_info().rss)
+
+
 def available_bytes() -> int:
     """What this process may still take: the machine's available memory, or what its container leaves, if that is less."""
     left = [int(psutil.virtual_memory().available)]
@@ -81,3 +91,101 @@ def available_bytes() -> int:
         if limit.isdigit():  # "max" means no limit
             left.append(max(0, int(limit) - int(usage)))
     return min(left)
+
+
+def total_bytes() -> int:
+    """The machine's memory, or the limit of the container, if that is less."""
+    limits = [int(psutil.virtual_memory().total)]
+    for limit_file, _ in _CGROUP_LIMITS:
+        with contextlib.suppress(OSError):
+            text = Path(limit_file).read_text().strip()
+            limits += [int(text)] if text.isdigit() else []
+    return min(limits)
+
+
+class MemoryMonitor:
+    """Watches the machine's memory, or the container's, and waits when little is left.
+
+    Parameters
+    ----------
+    min_free_fraction : float between 0 and 1
+        Below this share of free memory the work pauses; 0 switches the monitor off.
+    check_interval : int
+        States between two looks.
+    pause_duration : float, seconds
+        How long to wait for memory to become free. It goes on as soon as there is room; if there is none by then,
+        :class:`MemoryPressureError` is raised.
+    verbose : bool
+        Say when it pauses, and why.
+    enabled : bool
+    """
+
+    def __init__(
+        self,
+        min_free_fraction: float = 0.1,
+        check_interval: int = 100,
+        pause_duration: float = 60.0,
+        verbose: bool = True,
+        enabled: bool = True,
+    ) -> None:
+        if not 0 <= min_free_fraction < 1:
+            raise ValueError(f"min_free_fraction={min_free_fraction!r}; give a share from 0 (off) to below 1")
+        if not check_interval >= 1:
+            raise ValueError(f"check_interval={check_interval!r}; give a number of states, 1 or more")
+        if not pause_duration >= 0:
+            raise ValueError(f"pause_duration={pause_duration!r}; give seconds, 0 or more")
+        self.min_free_fraction, self.check_interval, self.pause_duration = min_free_fraction, check_interval, pause_duration
+        self.verbose, self.enabled = verbose, enabled and min_free_fraction > 0
+        self._next_step, self._next_look = 0, 0.0
+
+    def __enter__(self) -> MemoryMonitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def get_free_memory_fraction(self) -> float:
+        return available_bytes() / total_bytes()
+
+    def get_memory_usage_fraction(self) -> float:
+        return 1.0 - self.get_free_memory_fraction()
+
+    def is_memory_low(self) -> bool:
+        return self.enabled and self.get_free_memory_fraction() < self.min_free_fraction
+
+    def check(self, step: int, force: bool = False) -> None:
+        """Look, if ``check_interval`` steps have passed since the last look, and wait or raise if memory is short."""
+        if not self.enabled or not (force or self._is_time(step)):
+            return
+        if self.is_memory_low():
+            self._wait()
+
+    def _is_time(self, step: int) -> bool:
+        """Compiled kernels do a hundred states in a fraction of a millisecond; more than four looks a second would cost."""
+        now = time.monotonic()
+        if step < self._next_step or now < self._next_look:
+            return False
+        self._next_step, self._next_look = step + self.check_interval, now + 0.25
+        return True
+
+    def _wait(self) -> None:
+        free = self.get_free_memory_fraction()
+        wanted = f"{self.min_free_fraction:.0%} should be free, {free:.1%} are"
+        if self.verbose:
+            _log.warning("memory is short (%s): pausing for up to %.0f s", wanted, self.pause_duration)
+        until = time.monotonic() + self.pause_duration
+        while time.monotonic() < until:
+            time.sleep(min(0.2, self.pause_duration))
+            if not self.is_memory_low():
+                return
+        if self.is_memory_low():
+            raise MemoryPressureError(
+                f"memory is short: {wanted}, also after a pause of {self.pause_duration:.0f} s. Close other programs, keep "
+                "levels on disk (use_disk_slicing, or out=PATH, which can be continued), or lower min_free_memory_fraction"
+            )
+
+
+def check_memory(step: int, min_free_fraction: float = 0.1, check_interval: int = 100, pause_duration: float = 60.0) -> None:
+    """One look, every ``check_interval`` steps, as :class:`MemoryMonitor` does it."""
+    if step % check_interval == 0:
+        MemoryMonitor(min_free_fraction, check_interval, pause_duration).check(step, force=True)

@@ -45,6 +45,7 @@ def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, An
         "n_bodies": len(piece.added),
         "n_expanded": len(piece.expanded),
         "n_transitions": piece.n_entries,
+        "n_known": piece.known,
         "attained_by_body": piece.attained_by_body,
     }
     _put_bodies(fields, arrays, piece)
@@ -85,6 +86,7 @@ def from_arrays(fields: dict[str, Any], arrays: Arrays, states: JsonStates | Non
         prob_K=arrays.get("prob"),
         attained=arrays.get("attained"),
         attained_by_body=fields["attained_by_body"],
+        known=fields["n_known"],
     )
 
 

@@ -31,8 +31,9 @@ REMEDY = "To make the store anew, call enumerate_dag with overwrite=True, or del
 class ZarrFiles:
     """Groups of arrays in a store. ``name`` is how messages call it."""
 
-    def __init__(self, name: str, store: Store) -> None:
-        self.name, self._store = name, store
+    def __init__(self, name: str, store: Store, remedy: str = REMEDY) -> None:
+        """``remedy`` tells what to do about damage."""
+        self.name, self._store, self._remedy = name, store, remedy
         self._mode: Literal["r", "r+"] = "r" if store.read_only else "r+"  # for reading; some stores cannot become read-only
 
     def write_array(
@@ -49,15 +50,15 @@ class ZarrFiles:
                 zarr.open_array(self._store, path=f"{group}/{name}", mode=self._mode, zarr_format=3)[...]
             )
         except FileNotFoundError as error:
-            raise DamagedStoreError(f"{where}: is missing. {REMEDY}") from error
+            raise DamagedStoreError(f"{where}: is missing. {self._remedy}") from error
         except Exception as error:  # whatever a codec says of damaged bytes
-            raise DamagedStoreError(f"{where}: cannot be read ({error}). {REMEDY}") from error
+            raise DamagedStoreError(f"{where}: cannot be read ({error}). {self._remedy}") from error
         if list(array.shape) != about["shape"] or array.dtype.name != about["dtype"]:
             raise DamagedStoreError(
-                f"{where}: found {array.dtype.name} {list(array.shape)}, not {about['dtype']} {about['shape']}. {REMEDY}"
+                f"{where}: found {array.dtype.name} {list(array.shape)}, not {about['dtype']} {about['shape']}. {self._remedy}"
             )
         if _checksum_of_array(array) != about["crc32"]:
-            raise DamagedStoreError(f"{where}: its checksum differs, so a chunk is missing or was changed. {REMEDY}")
+            raise DamagedStoreError(f"{where}: its checksum differs, so a chunk is missing or was changed. {self._remedy}")
         return array
 
     def write_record(self, group: str, content: Json) -> None:
@@ -86,7 +87,7 @@ class ZarrFiles:
         content = {name: value for name, value in found.items() if name != "crc32"}
         if found.get("crc32") != _checksum_of_json(content):
             raise DamagedStoreError(
-                f"{self.name}: the metadata of {spoken(group)}: its checksum differs, so it was changed. {REMEDY}"
+                f"{self.name}: the metadata of {spoken(group)}: its checksum differs, so it was changed. {self._remedy}"
             )
         return content
 
@@ -100,7 +101,7 @@ class ZarrFiles:
             raise
         except Exception as error:  # whatever zarr says of damaged metadata
             raise DamagedStoreError(
-                f"{self.name}: the metadata of {spoken(group)} cannot be read ({error!r}). {REMEDY}"
+                f"{self.name}: the metadata of {spoken(group)} cannot be read ({error!r}). {self._remedy}"
             ) from error
         found = attributes.get(ATTRIBUTE)
         return found if isinstance(found, dict) else {}

@@ -19,7 +19,7 @@ import numpy as np
 from zarr.abc.store import Store
 
 from empo_bi.dag.levels import LevelSizes
-from empo_bi.dag.slices import BodySlice
+from empo_bi.dag.slices import Bodies, BodySlice
 from empo_bi.errors import (
     DamagedStoreError,
     StoreError,
@@ -231,6 +231,14 @@ class ZarrLevels:
     def heads(self) -> Iterator[BodySlice]:
         return (self.head(t) for t in range(len(self)))
 
+    def members(self, t: int) -> Bodies:
+        self._check_open()
+        self._wait()
+        marker = self._markers[t]
+        if isinstance(marker["members"], list):
+            return range(*marker["members"])
+        return self._cache.get(t).members
+
     def prefetch(self, levels: Iterable[int]) -> None:
         """Read slices ahead, as many as fill half the cache."""
         self._check_open()
@@ -432,4 +440,5 @@ def _sizes_of(marker: Json) -> LevelSizes:
         math.prod(about["shape"]) * (4 if name == "succ" else np.dtype(about["dtype"]).itemsize)
         for name, about in marker["arrays"].items()
     )
-    return LevelSizes(marker["value"], marker["n_states"], marker["n_bodies"], marker["n_transitions"], nbytes)
+    counts = {name: marker[name] for name in ("value", "n_states", "n_bodies", "n_transitions")}
+    return LevelSizes(**counts, nbytes=nbytes, known=marker["n_known"])

@@ -20,7 +20,7 @@ MANIFEST_FIELDS = {"format", "version", "title", "world", "content", "n_agents",
 MANIFEST_FIELDS |= {"shares_bodies", "humans", "goals"}
 CONTENT_FIELDS = {"world", "horizon", "levels", "precision", "goals"}
 SLICE_FIELDS = {
-    "value", "n_states", "n_bodies", "n_expanded", "n_transitions", "members", "added", "expanded", "ended",
+    "value", "n_states", "n_bodies", "n_expanded", "n_transitions", "n_known", "members", "added", "expanded", "ended",
     "attained_by_body", "arrays",
 }  # fmt: skip
 LEVEL_FIELDS = SLICE_FIELDS | {"level", "frontier"}

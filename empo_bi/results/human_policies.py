@@ -1,0 +1,93 @@
+"""The humans' policies, computed from stored values when somebody asks: they follow from one level's work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.options import Params
+from empo_bi.solve.asked import durations_of
+from empo_bi.solve.blocks import NO_FLOATS, Block, LevelBlocks
+from empo_bi.solve.goals import bits_of
+from empo_bi.solve.kernels import ATTAINED
+from empo_bi.solve.phases import HumanPhase, Setting, Work
+
+ValuesOf = Callable[[int], npt.NDArray[Any]]
+
+
+class HumanPolicies:
+    """Goal-conditioned policies of a solved phase 1, level by level or state by state.
+
+    ``values_of(t)`` has the values of level ``t``, (S, H, G), as they rest.
+    """
+
+    def __init__(self, blocks: LevelBlocks, setting: Setting, params: Params, values_of: ValuesOf) -> None:
+        self.blocks, self.setting, self.params, self._values_of = blocks, setting, params, values_of
+
+    def blocks_of(self, t: int, place_M: IndexArray | None = None) -> Iterator[tuple[Work, npt.NDArray[Any]]]:
+        """Blocks of a level, or of some of its states, each with its policies (M, A, X); terminal states are left out."""
+        blocks = self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M)
+        for block in blocks:
+            work, table = self._work(t, block)
+            phase = HumanPhase(self.setting, self.params, keeps_values=False)
+            phase.table.read = table
+            phase.table.write = np.empty((len(block.row_M), table.shape[1]), dtype=table.dtype)
+            yield work, phase.run(work)
+
+    def of_states(self, t: int, place_M: IndexArray) -> tuple[IndexArray, FloatArray]:
+        """Policies (M, H, G, A) of some states of level ``t``, and which of them (by place) are not terminal."""
+        places, parts = [], []
+        for work, pi_MAX in self.blocks_of(t, place_M):
+            places.append(work.block.place_M)
+            parts.append(self._by_human(pi_MAX))
+        if not parts:
+            shape = (0, len(self.setting.goals.humans), self.setting.goals.n_goals, self.setting.profiles.n_actions)
+            return np.zeros(0, dtype=np.int64), np.zeros(shape)
+        return np.concatenate(places), np.concatenate(parts)
+
+    def of_level(self, t: int) -> FloatArray:
+        """Policies (S, H, G, A) of all states of level ``t``; 0 for terminal states."""
+        goals = self.setting.goals
+        n_states = self.blocks.dag.level_sizes[t]
+        pi_SHGA = np.zeros((n_states, len(goals.humans), goals.n_goals, self.setting.profiles.n_actions))
+        for work, pi_MAX in self.blocks_of(t):
+            pi_SHGA[work.block.place_M] = self._by_human(pi_MAX)
+        return pi_SHGA
+
+    def _by_human(self, pi_MAX: npt.NDArray[Any]) -> FloatArray:
+        n, n_actions, _ = pi_MAX.shape
+        pi_MAHG = pi_MAX.reshape(n, n_actions, len(self.setting.goals.humans), -1)
+        return np.moveaxis(pi_MAHG, 1, 3).astype(np.float64)
+
+    def _work(self, t: int, block: Block) -> tuple[Work, npt.NDArray[Any]]:
+        """A block as the kernel reads it, and a table of just the successors that it has."""
+        dag, goals, place_M = self.blocks.dag, self.setting.goals, block.place_M
+        succ_N, slot_K = np.unique(block.succ_K, return_inverse=True)
+        asks = self.params.believed_others_policy is not None or not self.setting.unit_durations
+        states = dag.states(t, place_M) if asks else None
+        weight_NX, has_NX = goals.weights(t), goals.has(t)
+        work = Work(
+            t=t,
+            block=block,
+            slot_M=np.arange(len(place_M)),
+            succ_K=slot_K.astype(np.int32),
+            attained_MB=goals.attained(t, place_M),
+            has_NX=has_NX if len(has_NX) == 1 else has_NX[place_M],
+            weight_NX=weight_NX if len(weight_NX) == 1 else weight_NX[place_M],
+            duration_K=NO_FLOATS if self.setting.unit_durations else durations_of(dag, block, states or []),
+            states=states,
+        )
+        return work, self._continuations(t, succ_N)
+
+    def _continuations(self, t: int, succ_N: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+        goals, factor = self.setting.goals, self.setting.factor(self.params.rate_h)
+        table = np.empty((len(succ_N), goals.n_columns), dtype=self.setting.precision.work)
+        for level, chosen, place in self.blocks.dag.locate(t, succ_N):
+            attained = bits_of(goals.attained(level, place), goals.n_columns)
+            values = self._values_of(level)[place].reshape(len(place), -1).astype(table.dtype)
+            table[chosen] = np.where(attained, 1.0, values * factor) if factor > 0 else np.where(attained, ATTAINED, values)
+        return table

@@ -1,0 +1,78 @@
+"""Arrays of solved levels, wherever they rest: what the sweep hands over and the solution reads from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Arrays = dict[str, Array]
+
+# Names and dimensions.
+ARRAYS: dict[str, tuple[str, ...]] = {
+    "vh": ("state", "human", "goal"),  # V_h of phase 1
+    "ve": ("state", "human", "goal"),  # V_h under both policies
+    "xh": ("state", "human"),  # power
+    "qr": ("state", "robot_profile"),  # Q_r
+    "vr": ("state",),  # V_r
+}
+
+
+class ResultLevels(Protocol):
+    """Levels from the last one down to the first."""
+
+    @property
+    def next_level(self) -> int:
+        """The level to be put next; -1 when all are there."""
+
+    def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
+        """Take the arrays of level ``t``; ``carry`` has what a sweep needs to continue from there."""
+
+    def settle(self, t: int) -> None:
+        """Wait until level ``t`` and those above it do not need the arrays any more with which they were put."""
+
+    def carried(self) -> Arrays:
+        """What was carried with the last level."""
+
+    def get(self, t: int, name: str) -> Array:
+        """An array of a level, as it rests."""
+
+    def finish(self) -> None:
+        """Wait until everything is safe."""
+
+    def close(self) -> None: ...
+
+    def describe(self) -> str:
+        """Where the arrays are and how much room they take."""
+
+
+class MemoryResults:
+    """Arrays in a dictionary."""
+
+    def __init__(self, horizon: int) -> None:
+        self._arrays: dict[tuple[int, str], Array] = {}
+        self.next_level = horizon
+
+    def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
+        self._arrays |= {(t, name): array for name, array in arrays.items()}
+        self.next_level = t - 1
+
+    def settle(self, t: int) -> None:
+        pass
+
+    def carried(self) -> Arrays:
+        return {}
+
+    def get(self, t: int, name: str) -> Array:
+        return self._arrays[t, name]
+
+    def finish(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._arrays.clear()
+
+    def describe(self) -> str:
+        return f"{sum(array.nbytes for array in self._arrays.values()) / 1e6:.1f} MB in memory"

@@ -1,0 +1,354 @@
+"""The solution of a world: values, policies and the Markov chain, read from memory or from a store when asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.slices import FloatArray
+from empo_bi.options import Params
+from empo_bi.results.chain import MarkovChain
+from empo_bi.results.human_policies import HumanPolicies
+from empo_bi.results.levels import ResultLevels
+from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
+from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
+from empo_bi.solve.asked import joint_policies_of
+from empo_bi.solve.blocks import Block, LevelBlocks
+from empo_bi.solve.phases import Setting
+
+HALF_STEP = 2.0**-12  # the most that a number of at most 1 moves when it is rounded to float16
+
+
+class ByLevel(Sequence[npt.NDArray[Any]]):
+    """An array for each level, read or computed when it is asked for; negative levels count from the last one."""
+
+    def __init__(self, n_levels: int, read: Callable[[int], npt.NDArray[Any]]) -> None:
+        self._n_levels, self._read = n_levels, read
+
+    def __len__(self) -> int:
+        return self._n_levels
+
+    @overload
+    def __getitem__(self, t: int) -> npt.NDArray[Any]: ...
+    @overload
+    def __getitem__(self, t: slice) -> Sequence[npt.NDArray[Any]]: ...
+    def __getitem__(self, t: Any) -> Any:
+        if isinstance(t, slice):
+            return [self._read(level) for level in range(self._n_levels)[t]]
+        return self._read(range(self._n_levels)[t])
+
+
+@dataclass(frozen=True)
+class Values:
+    """Value functions by level, in the order of ``dag.states(t)``; everything is float64 when read.
+
+    Attributes
+    ----------
+    Vh_m : (S, H, G), phase 1: what each human expects of each goal, with the worst (or best) of robots
+    Vh_e : (S, H, G), phase 2: the probability that matters, with the robot's policy
+    X_h : (S, H), the power of each human
+    U_r : (S,), the robot's reward
+    V_r : (S,), the robot's value
+    """
+
+    Vh_m: ByLevel
+    Vh_e: ByLevel
+    X_h: ByLevel
+    U_r: ByLevel
+    V_r: ByLevel
+
+
+@dataclass(frozen=True)
+class ErrorBounds:
+    """How far numbers may be from what they would be had nothing rested in float16; 0 throughout for ``precision="float64"``.
+
+    Transition probabilities never change by resting, and what concerns the robot rests in float64. Sums in work are float32,
+    whose own rounding, some 1e-6, is not part of these bounds.
+
+    Attributes
+    ----------
+    rest, work : types
+    values : absolute, of ``Vh_m`` and ``Vh_e`` (of those above 1, relative and twice as large)
+    human_policies : absolute, of the probabilities that ``prior`` returns
+    """
+
+    rest: str
+    work: str
+    values: float
+    human_policies: float
+
+    def __str__(self) -> str:
+        if self.values == 0:
+            return f"{self.work} throughout, nothing rounded at rest"
+        return (
+            f"resting in {self.rest} moves values by at most {self.values:.2g} and human policies by at most "
+            f"{self.human_policies:.2g}; arithmetic is {self.work}"
+        )
+
+
+@dataclass(frozen=True)
+class StateReport:
+    """All that a solution says of one state.
+
+    Attributes
+    ----------
+    state, level
+    is_terminal : bool
+    goals : goals[human] = list of (goal, weight, value in phase 1, value with the robot, action probabilities)
+    power : {human: X_h}
+    robot_policy, Q_r : {robot profile: number}
+    U_r, V_r : float
+    """
+
+    state: Any
+    level: int
+    is_terminal: bool
+    goals: dict[int, list[tuple[Any, float, float, float, FloatArray]]]
+    power: dict[int, float]
+    robot_policy: dict[tuple[int, ...], float]
+    Q_r: dict[tuple[int, ...], float]
+    U_r: float
+    V_r: float
+
+    def __str__(self) -> str:
+        if self.is_terminal:
+            return f"state {self.state!r} on level {self.level}: terminal, V_r = {self.V_r:.6g}"
+        lines = [f"state {self.state!r} on level {self.level}: V_r = {self.V_r:.6g}, U_r = {self.U_r:.6g}"]
+        for profile, probability in self.robot_policy.items():
+            lines.append(f"  robots {profile}: probability {probability:.4f}, Q_r = {self.Q_r[profile]:.6g}")
+        for human, rows in self.goals.items():
+            lines.append(f"  human {human}: power {self.power.get(human, math.nan):.4g}")
+            for goal, weight, before, after, policy in rows:
+                shown = " ".join(f"{p:.3f}" for p in policy)
+                lines.append(f"    {goal!r}: weight {weight:.3g}, value {before:.4f} alone, {after:.4f} with; actions {shown}")
+        return "\n".join(lines)
+
+
+class Solution:
+    """Both phases of a world for one set of parameters. Nothing is read before it is asked for.
+
+    Attributes
+    ----------
+    world, dag, params
+    humans, robots : lists of agents
+    """
+
+    def __init__(
+        self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: ResultLevels, *,
+        human_params: Params | None = None, prior: Any = None, has_robot: bool = True,
+    ) -> None:  # fmt: skip
+        """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one."""
+        self.dag, self.params, self.results = dag, params, results
+        self.human_params = human_params or params
+        self._blocks, self._setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
+        self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
+
+    @property
+    def world(self) -> Any:
+        return self.dag.world
+
+    def __repr__(self) -> str:
+        return f"<Solution: {self.summary()}>"
+
+    def __enter__(self) -> Solution:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back memory and, where arrays are in temporary stores, the disk."""
+        self.results.close()
+        self.dag.close()
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def _read(self, name: str) -> ByLevel:
+        is_missing = (name == "vh" and self._given_prior is not None) or (name != "vh" and not self.has_robot)
+
+        def read(t: int) -> npt.NDArray[Any]:
+            if is_missing:
+                phase = 1 if name == "vh" else 2
+                raise ValueError(f"phase {phase} was not solved here; solve(world, ...) with both phases has it")
+            return self.results.get(t, name).astype(np.float64)
+
+        return ByLevel(self.dag.horizon + 1, read)
+
+    @cached_property
+    def values(self) -> Values:
+        return Values(self._read("vh"), self._read("ve"), self._read("xh"), ByLevel(self.dag.horizon + 1, self._u_r),
+                      self._read("vr"))  # fmt: skip
+
+    def _u_r(self, t: int) -> FloatArray:
+        r""":math:`U_r = -(\frac{1}{|H|} \sum_h X_h^{-\xi})^\eta`; 0 for terminal states."""
+        x_SH = self._read("xh")[t]
+        u_S = np.zeros(len(x_SH))
+        goes_on = (x_SH > 0).all(axis=1)
+        u_S[goes_on] = -((x_SH[goes_on] ** -self.params.xi).mean(axis=1) ** self.params.eta)
+        return u_S
+
+    @property
+    def Q_r(self) -> ByLevel:
+        """(S, R) by level: the value of each robot profile, in the order of :attr:`robot_profiles`; 0 for terminal states."""
+        return self._read("qr")
+
+    @property
+    def pi_r(self) -> ByLevel:
+        """(S, R) by level: the robots' policy; 0 for terminal states."""
+        return ByLevel(self.dag.horizon + 1, self._pi_r)
+
+    def _pi_r(self, t: int) -> FloatArray:
+        q_SR = self.Q_r[t]
+        goes_on = (q_SR < 0).all(axis=1)
+        pi_SR = np.zeros_like(q_SR)
+        if goes_on.any():
+            exponents = -self.params.beta_r * np.log(-q_SR[goes_on])
+            weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+            pi_SR[goes_on] = weights / weights.sum(axis=1, keepdims=True)
+        return pi_SR
+
+    @property
+    def robot_profiles(self) -> list[tuple[int, ...]]:
+        return self._setting.profiles.robot_profiles
+
+    @property
+    def pi_h(self) -> ByLevel:
+        """(S, H, G, A) by level: the humans' policies by goal, computed from the values above; 0 for terminal states."""
+        return ByLevel(self.dag.horizon + 1, self.human_policies.of_level)
+
+    @property
+    def goals(self) -> dict[int, list[Any]]:
+        """The goals of each human, in the order of the arrays."""
+        goals = self._setting.goals
+        return {human: [goal for goal in goals.goals[h] if goal is not None] for h, human in enumerate(goals.humans)}
+
+    @cached_property
+    def human_policies(self) -> HumanPolicies:
+        if self._given_prior is not None:
+            raise ValueError("this solution was made for a prior of your own; ask that one for the humans' policies")
+        return HumanPolicies(self._blocks, self._setting, self.human_params, lambda t: self.results.get(t, "vh"))
+
+    # --- policies -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def prior(self) -> Any:
+        """The humans' policies, by goal and over all goals: a :class:`TabularHumanPolicyPrior`, or the prior that was given."""
+        if self._given_prior is not None:
+            return self._given_prior
+        generator = self._setting.goals.generator
+        prior = TabularHumanPolicyPrior(self.world, self.humans, generator, PolicyView(self.human_policies))
+        prior.solution = self
+        return prior
+
+    @cached_property
+    def robot_policy(self) -> TabularRobotPolicy:
+        view = RobotPolicyView(self.dag, self._setting.profiles, self._pi_r)
+        return TabularRobotPolicy(self.world, self.robots, view)
+
+    @cached_property
+    def Vh(self) -> GoalValueView:
+        """``Vh[state][human][goal]``, phase 1; zeros are left out."""
+        return GoalValueView(self.dag, self._setting.goals, lambda t: self._read("vh")[t])
+
+    @cached_property
+    def Vhe(self) -> GoalValueView:
+        """``Vhe[state][human][goal]``, with the robot; zeros are left out."""
+        return GoalValueView(self.dag, self._setting.goals, lambda t: self._read("ve")[t])
+
+    @cached_property
+    def Vr(self) -> StateValueView:
+        """``Vr[state]``, for every state."""
+        return StateValueView(self.dag, lambda t: self._read("vr")[t])
+
+    # --- the chain ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def markov_chain(self) -> MarkovChain:
+        return MarkovChain(self.dag, self._profile_weights)
+
+    def _profile_weights(self, t: int) -> Iterator[tuple[Block, FloatArray]]:
+        """Blocks of a level with the probability of each (state, profile) under both policies."""
+        profiles, pi_SR = self._setting.profiles, self._pi_r(t)
+        for block, joint_MU in self._joint_policies(t):
+            played = joint_MU[:, profiles.human_J] * pi_SR[block.place_M][:, profiles.robot_J]
+            yield block, np.where(profiles.robot_J >= 0, played, 0.0)
+
+    def _joint_policies(self, t: int) -> Iterator[tuple[Block, FloatArray]]:
+        """What the humans play together over all goals, (M, U)."""
+        profiles, goals = self._setting.profiles, self._setting.goals
+        if self._given_prior is not None:
+            for block in self._blocks.of_level(t):
+                states = self.dag.states(t, block.place_M)
+                nothing = np.zeros((1, goals.n_columns), dtype=np.uint8)
+                yield block, joint_policies_of(self._given_prior, profiles, goals, states, nothing)[0]
+            return
+        for work, pi_MAX in self.human_policies.blocks_of(t):
+            n, n_actions, _ = pi_MAX.shape
+            weighted = (pi_MAX * work.weight_NX[:, np.newaxis]).reshape(n, n_actions, len(self.humans), -1).sum(axis=3)
+            total = weighted.sum(axis=1, keepdims=True)
+            marginal_MAH = np.where(total > 0, weighted / np.where(total > 0, total, 1.0), 1.0 / n_actions)
+            joint_MU = np.ones((n, len(profiles.action_UH)))
+            for h in range(len(self.humans)):
+                joint_MU *= marginal_MAH[:, profiles.action_UH[:, h], h]
+            yield work.block, joint_MU
+
+    # --- looking at it ------------------------------------------------------------------------------------------------
+
+    def at(self, state: Any) -> StateReport:
+        """All about one state; :class:`InvalidStateError` if it cannot be reached."""
+        t, place = self.dag.place_of(state)
+        places = np.array([place])
+        goals = self._setting.goals
+        is_terminal = not any(True for _ in self._blocks.of_states(t, places))
+        table: dict[int, list[tuple[Any, float, float, float, FloatArray]]] = {}
+        if not is_terminal and self._given_prior is None:
+            pi_HGA = self.human_policies.of_states(t, places)[1][0]
+            weight_X, has_X = goals.weights(t), goals.has(t)
+            weight_HG = weight_X[place if len(weight_X) > 1 else 0].reshape(len(self.humans), -1)
+            has_HG = has_X[place if len(has_X) > 1 else 0].reshape(len(self.humans), -1)
+            before, after = self.values.Vh_m[t][place], self.values.Vh_e[t][place] if self.has_robot else None
+            for h, human in enumerate(self.humans):
+                table[human] = [
+                    (goal, float(weight_HG[h, g]), float(before[h, g]), math.nan if after is None else float(after[h, g]),
+                     pi_HGA[h, g])
+                    for g, goal in enumerate(goals.goals[h]) if has_HG[h, g] and goal is not None
+                ]  # fmt: skip
+        if not self.has_robot:
+            return StateReport(state, t, is_terminal, table, {}, {}, {}, math.nan, math.nan)
+        power = dict(zip(self.humans, self.values.X_h[t][place].tolist(), strict=True))
+        q_R, pi_R = self.Q_r[t][place].tolist(), self._pi_r(t)[place].tolist()
+        return StateReport(
+            state=state,
+            level=t,
+            is_terminal=is_terminal,
+            goals=table,
+            power={} if is_terminal else power,
+            robot_policy={} if is_terminal else dict(zip(self.robot_profiles, pi_R, strict=True)),
+            Q_r={} if is_terminal else dict(zip(self.robot_profiles, q_R, strict=True)),
+            U_r=float(self.values.U_r[t][place]),
+            V_r=float(self.values.V_r[t][place]),
+        )
+
+    @property
+    def precision(self) -> ErrorBounds:
+        """How exact the numbers are."""
+        rest, work = self._setting.precision.rest, self._setting.precision.work
+        if rest == work == "float64":
+            return ErrorBounds(rest, work, 0.0, 0.0)
+        # A policy's logits move by at most twice beta times what values move.
+        return ErrorBounds(rest, work, HALF_STEP, math.tanh(self.human_params.beta_h * HALF_STEP / 2))
+
+    def summary(self) -> str:
+        """Sizes, the values of the initial state, and where everything is."""
+        parts = [f"{self.dag.n_states:,} states on levels 0 to {self.dag.horizon}"]
+        if self.has_robot:
+            power = ", ".join(f"{x:.4g}" for x in self.values.X_h[0][0])
+            parts.append(f"V_r = {self.values.V_r[0][0]:.7g} at the start, the humans' power {power}")
+        return "; ".join([*parts, self.results.describe()])

@@ -1,0 +1,106 @@
+"""What only Python functions can tell about a state: durations of transitions, beliefs, and priors of other makers.
+
+All of it is asked state by state and turned into the arrays that kernels read. Where nothing is asked, one row serves all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.python_world import all_profiles_of
+from empo_bi.dag.slices import FloatArray
+from empo_bi.errors import InvalidWorldError, short_repr
+from empo_bi.options import Belief
+from empo_bi.solve.blocks import Block
+from empo_bi.solve.goals import GoalColumns
+from empo_bi.solve.profiles import Profiles
+from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.model import WorldModel
+
+
+def has_own_durations(world: Any) -> bool:
+    """Whether a world has a say in how long transitions take; otherwise all take 1."""
+    own = getattr(type(world), "transition_durations", None)
+    if "transition_durations" in getattr(world, "__dict__", {}):
+        return True
+    return own is not None and own is not WorldModel.transition_durations and own is not getattr(GridWorld, own.__name__, None)
+
+
+def durations_of(dag: Dag, block: Block, states: Sequence[Any]) -> FloatArray:
+    """How long each entry of a block's stretch takes, (K,); those of rows without a state here stay 1."""
+    world, profiles = dag.world, all_profiles_of(dag.world)
+    duration_K = np.ones(len(block.succ_K))
+    count_MJ = block.counts_of(dag.n_profiles)
+    entry = iter(block.entries_of(dag.n_profiles).tolist())
+    for state, counts in zip(states, count_MJ.tolist(), strict=True):
+        for profile, n in zip(profiles, counts, strict=True):
+            transitions = world.transition_probabilities(state, list(profile))
+            given = [float(d) for d in world.transition_durations(state, list(profile), transitions)]
+            where = f"transition_durations of {short_repr(state)} under profile {profile}"
+            if len(given) != len(transitions):
+                raise InvalidWorldError(f"{where}: {len(given)} durations for {len(transitions)} transitions; give one each")
+            kept = [d for d, (probability, _) in zip(given, transitions, strict=True) if probability > 0]
+            if not all(0 <= d < float("inf") for d in kept):
+                raise InvalidWorldError(f"{where}: {given}; durations are finite and not negative")
+            if len(kept) != n:
+                raise InvalidWorldError(
+                    f"{short_repr(state)} has {len(kept)} successors under profile {profile}, and had {n} when states were "
+                    "enumerated; a world has to give the same answer to the same question"
+                )
+            for d in kept:
+                duration_K[next(entry)] = d
+    return duration_K
+
+
+def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[Any]) -> FloatArray:
+    """What each human believes of the others in each state, (M, H, U): weights of human profiles, given the own action."""
+    belief_MHU = np.zeros((len(states), len(profiles.humans), len(profiles.action_UH)))
+    number_of = {tuple(actions): u for u, actions in enumerate(profiles.action_UH.tolist())}
+    for m, state in enumerate(states):
+        for h, human in enumerate(profiles.humans):
+            for action in range(profiles.n_actions):
+                for probability, actions in belief(state, human, action):
+                    played = [action if other == human else int(actions[other]) for other in profiles.humans]
+                    u = number_of.get(tuple(played))
+                    if u is None:
+                        raise ValueError(
+                            f"believed_others_policy({short_repr(state)}, {human}, {action}) lets the humans "
+                            f"{list(profiles.humans)} play {played}; actions are 0 to {profiles.n_actions - 1}"
+                        )
+                    belief_MHU[m, h, u] += float(probability)
+    return belief_MHU
+
+
+def joint_policies_of(
+    prior: Any, profiles: Profiles, goals: GoalColumns, states: Sequence[Any], has_NX: Any
+) -> tuple[FloatArray, FloatArray]:
+    """What a prior says of all humans together: ``joint_MU``, and with one of them pursuing one goal ``joint_MXU``."""
+    n_u = len(profiles.action_UH)
+    joint_MU = np.zeros((len(states), n_u))
+    joint_MXU = np.zeros((len(states), goals.n_columns, n_u))
+    number_of = {tuple(actions): u for u, actions in enumerate(profiles.action_UH.tolist())}
+
+    def put(row_U: FloatArray, distribution: Any, asked: str) -> None:
+        for probability, actions in distribution:
+            u = number_of.get(tuple(int(action) for action in actions))
+            if u is None:
+                raise ValueError(
+                    f"{asked} lets the humans {list(profiles.humans)} play {list(actions)}; expected one action from 0 to "
+                    f"{profiles.n_actions - 1} each, in the order of human_agent_indices"
+                )
+            row_U[u] += float(probability)
+
+    for m, state in enumerate(states):
+        put(joint_MU[m], prior.profile_distribution(state), f"profile_distribution({short_repr(state)})")
+        has_X = has_NX[m if len(has_NX) > 1 else 0]
+        for h, human in enumerate(profiles.humans):
+            for g, goal in enumerate(goals.goals[h]):
+                x = h * goals.n_goals + g
+                if has_X[x] and goal is not None:
+                    distribution = prior.profile_distribution_with_fixed_goal(state, human, goal)
+                    put(joint_MXU[m, x], distribution, f"profile_distribution_with_fixed_goal({short_repr(state)}, ...)")
+    return joint_MU, joint_MXU

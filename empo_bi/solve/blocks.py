@@ -1,0 +1,155 @@
+"""The states of a level in blocks, each with the arrays of transitions that kernels walk over.
+
+A level's transitions lie in the slices of the levels that expanded its bodies. They are read there, slice by slice, and never
+put together: a level of a million states would take gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.slices import (
+    BodySlice,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    SuccessorArray,
+    as_array,
+    places_in,
+    widened,
+)
+
+NO_FLOATS = np.empty(0, dtype=np.float64)
+_NO_STARTS = np.empty(0, dtype=np.int64)
+_NO_COUNTS = np.empty((0, 0), dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some states of a level, all of which go on, and a stretch of a slice that has their transitions.
+
+    Attributes
+    ----------
+    place_M : (M,) int64, places among the states of the level
+    body_M : (M,) int64
+    row_M : (M,) int64, rows of the stretch
+    start_E : (E + 1,) int64, where the entries of each row begin; empty if every profile has one successor
+    count_EJ : (E, J) int32, successors of each profile; empty likewise
+    succ_K : (K,) int32, bodies
+    prob_K : (K,) float64; empty if all probabilities are 1
+    """
+
+    place_M: IndexArray
+    body_M: IndexArray
+    row_M: IndexArray
+    start_E: IndexArray
+    count_EJ: npt.NDArray[np.int32]
+    succ_K: SuccessorArray
+    prob_K: FloatArray
+
+    @property
+    def transitions(self) -> tuple[Any, ...]:
+        """In the order in which kernels take them."""
+        return self.start_E, self.count_EJ, self.succ_K, self.prob_K
+
+    def counts_of(self, n_profiles: int) -> IndexArray:
+        """Successors of each (state, profile), (M, J)."""
+        if self.count_EJ.size == 0:
+            return np.ones((len(self.row_M), n_profiles), dtype=np.int64)
+        return self.count_EJ[self.row_M].astype(np.int64)
+
+    def entries_of(self, n_profiles: int) -> IndexArray:
+        """Numbers of the entries of all states, one state after the other."""
+        if self.count_EJ.size == 0:
+            return (self.row_M[:, np.newaxis] * n_profiles + np.arange(n_profiles)).ravel()
+        lengths = self.start_E[self.row_M + 1] - self.start_E[self.row_M]
+        shift = self.start_E[self.row_M] - (lengths.cumsum() - lengths)
+        return np.arange(lengths.sum()) + np.repeat(shift, lengths)
+
+
+class LevelBlocks:
+    """Divides levels into blocks of at most ``block_states`` states."""
+
+    def __init__(self, dag: Dag, block_states: int) -> None:
+        self.dag, self.block_states = dag, block_states
+        self._starts: dict[int, IndexArray] = {}  # of slices that several levels share
+
+    def bodies(self, t: int) -> IndexArray:
+        return as_array(self.dag.levels.members(t))
+
+    def going_on(self, t: int) -> BoolArray:
+        """Which states of a level are not terminal there, as far as the slice itself says."""
+        piece = self.dag.levels[t]
+        return ~np.broadcast_to(piece.ended, (len(piece.members),))
+
+    def of_level(self, t: int) -> Iterator[Block]:
+        """All states of level ``t`` that go on, in some order; those in no block are terminal."""
+        body_S = self.bodies(t)
+        goes_on = self.going_on(t)
+        for i in self._sources(t):
+            piece = self.dag.levels[i]
+            inside, row_M = places_in(piece.expanded, body_S)
+            keep = goes_on[inside]
+            place_M, row_M = np.flatnonzero(inside)[keep], row_M[keep]
+            yield from self._blocks_of(i, piece, place_M, body_S[place_M], row_M)
+
+    def of_states(self, t: int, place_M: IndexArray) -> Iterator[Block]:
+        """The same for some states of level ``t``, given by their places there."""
+        body_M = self.bodies(t)[place_M]
+        keep = self.going_on(t)[place_M]
+        place_M, body_M = place_M[keep], body_M[keep]
+        for i in self.dag.holders_of(t, body_M):
+            piece = self.dag.levels[i]
+            order = np.argsort(body_M, kind="stable")
+            inside, row_M = places_in(piece.expanded, body_M[order])
+            chosen = order[inside]
+            yield from self._blocks_of(i, piece, place_M[chosen], body_M[chosen], row_M)
+
+    def _sources(self, t: int) -> list[int]:
+        """Slices that may hold transitions of a level. Every other level goes through them backwards: those that were used
+        last are still in the cache."""
+        needed = self.dag.needed(t)
+        return needed if t % 2 else needed[::-1]
+
+    def _blocks_of(
+        self, i: int, piece: BodySlice, place_M: IndexArray, body_M: IndexArray, row_M: IndexArray
+    ) -> Iterator[Block]:
+        if piece.succ_K is None or len(row_M) == 0:
+            return
+        start_E = None if piece.count_EJ is None else self._starts_of(i, piece)
+        if start_E is not None:  # states without successors are terminal
+            keep = start_E[row_M + 1] > start_E[row_M]
+            place_M, body_M, row_M = place_M[keep], body_M[keep], row_M[keep]
+        for m in range(0, len(row_M), self.block_states):
+            chosen = slice(m, m + self.block_states)
+            yield self._block(piece, start_E, place_M[chosen], body_M[chosen], row_M[chosen])
+
+    def _block(
+        self, piece: BodySlice, start_E: IndexArray | None, place_M: IndexArray, body_M: IndexArray, row_M: IndexArray
+    ) -> Block:
+        assert piece.succ_K is not None
+        first, last = int(row_M[0]), int(row_M[-1]) + 1
+        if start_E is None:
+            n_profiles = self.dag.n_profiles
+            succ_K = piece.succ_K[first * n_profiles : last * n_profiles]
+            return Block(place_M, body_M, row_M - first, _NO_STARTS, _NO_COUNTS, succ_K, NO_FLOATS)
+        assert piece.count_EJ is not None
+        stretch = slice(int(start_E[first]), int(start_E[last]))
+        count_EJ = piece.count_EJ[first:last].astype(np.int32)
+        prob_K = NO_FLOATS if piece.prob_K is None else widened(piece.prob_K[stretch], count_EJ)
+        starts = start_E[first : last + 1] - start_E[first]
+        return Block(place_M, body_M, row_M - first, starts, count_EJ, piece.succ_K[stretch], prob_K)
+
+    def _starts_of(self, i: int, piece: BodySlice) -> IndexArray:
+        if i not in self._starts:
+            starts = piece.starts(self.dag.n_profiles)
+            if not self.dag.shares_bodies:
+                return starts
+            self._starts[i] = starts
+        return self._starts[i]

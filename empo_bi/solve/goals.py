@@ -1,0 +1,169 @@
+"""The goals of all humans as columns x = (human, goal) of the tables that the sweep works on.
+
+Where a generator yields the same goals everywhere, one row of weights serves all states. Any other generator is asked about
+every state, once, before the sweep; each goal that it ever yields becomes a column, and a state says which of them it has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.attainment import FixedGoals, fixed_goals
+from empo_bi.dag.identity import digest_of, key_of
+from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
+from empo_bi.errors import GoalError, short_repr
+from empo_bi.runtime.progress import level_bar
+from empo_bi.solve.blocks import LevelBlocks
+
+_NOWHERE = np.zeros(0, dtype=np.int64)
+
+
+class GoalColumns:
+    """Which goals there are, who has them where with what weight, and where they are attained.
+
+    Attributes
+    ----------
+    humans : list of agents
+    goals : goals[h][g], padded with None where another human has more
+    """
+
+    def __init__(self, blocks: LevelBlocks, humans: Sequence[int], generator: Any, *, progress: bool = False) -> None:
+        self.dag, self.humans, self.generator = blocks.dag, list(humans), generator
+        self._blocks = blocks
+        dag = self.dag
+        fixed = fixed_goals(generator, self.humans)
+        self._weights: list[FloatArray] = []  # by level, where they differ from state to state
+        self._has: list[ByteArray] = []
+        if fixed is None:
+            fixed = self._ask_everywhere(progress)
+        self.goals = [list(goals) for goals in fixed.goals]
+        self.n_goals = fixed.n_goals
+        self._fixed = fixed
+        self._is_stored = (
+            dag.goals is not None and dag.goals.is_stored and dag.goals.fixed is not None and dag.goals.fixed == fixed
+        )
+        self._by_body: ByteArray | None = None
+        self._by_level: dict[int, ByteArray] = {}  # the last one asked for
+        self._column = [{goal: g for g, goal in reversed(list(enumerate(goals)))} for goals in self.goals]
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.humans) * self.n_goals
+
+    @property
+    def is_fixed(self) -> bool:
+        return not self._weights
+
+    def column(self, human: int, goal: Any) -> int:
+        """The column of a goal of a human; KeyError if there is none."""
+        h = self.humans.index(human) if human in self.humans else -1
+        if h < 0:
+            raise KeyError(f"agent {human!r} is not among the humans {self.humans}")
+        return h * self.n_goals + self._column[h][goal]
+
+    def key(self) -> str | None:
+        """Tells these goals from others, also in another process; None if that cannot be told."""
+        if not self.is_fixed:
+            return key_of(self.generator)
+        goals = self._fixed.key()
+        return None if goals is None else digest_of(f"{goals} {self._fixed.weights}")
+
+    def weights(self, t: int) -> FloatArray:
+        """(1, X) or (S, X); 0 for goals that a state does not have."""
+        return self._weights[t] if self._weights else np.array([sum(map(list, self._fixed.weights), [])])
+
+    def has(self, t: int) -> ByteArray:
+        """Which goals a state has, (1, X) or (S, X)."""
+        return self._has[t] if self._has else np.ones((1, self.n_columns), dtype=np.uint8)
+
+    # --- attainment ---------------------------------------------------------------------------------------------------
+
+    def attained(self, t: int, place_M: IndexArray | None = None) -> ByteArray:
+        """One bit per column for each state of level ``t``, or for those at some places, (S, ceil(X / 8)), lowest bit first."""
+        if self.dag.shares_bodies and self._fixed.ignore_the_step:
+            body_S = self._blocks.bodies(t)
+            return self._of_bodies()[body_S if place_M is None else body_S[place_M]]
+        if t not in self._by_level:
+            self._by_level = {t: self._of_level(t)}
+        return self._by_level[t] if place_M is None else self._by_level[t][place_M]
+
+    def _of_level(self, t: int) -> ByteArray:
+        found = self.dag.attained(t) if self._is_stored else None
+        if found is not None:
+            return found
+        keys = self.dag.keys(t)
+        return self._fixed.rows(self.dag.world, self.dag.level_values[t], keys, self.dag.states(t) if keys is None else None)
+
+    def _of_bodies(self) -> ByteArray:
+        """Bits of all bodies, computed once for all levels."""
+        if self._by_body is None:
+            rows = []
+            for t in range(self.dag.horizon + 1):
+                piece = self.dag.levels[t] if self._is_stored else self.dag.levels.head(t)
+                if len(piece.added) == 0:
+                    continue
+                stored = piece.attained if self._is_stored and piece.attained_by_body else None
+                rows.append(self._fixed.rows(self.dag.world, piece.value, piece.key_BW, None) if stored is None else stored)
+            self._by_body = np.concatenate(rows)
+        return self._by_body
+
+    # --- generators that are asked about every state ------------------------------------------------------------------
+
+    def _ask_everywhere(self, progress: bool) -> FixedGoals:
+        """Ask about all states that go on, from the first level to the last, so that columns do not depend on chance."""
+        columns: list[dict[Any, int]] = [{} for _ in self.humans]
+        found: list[list[list[dict[int, float]]]] = []  # level, state, human: weight by column
+        with level_bar("goals", self.dag.horizon + 1, progress) as bar:
+            for t in range(self.dag.horizon + 1):
+                states = self.dag.states(t)
+                here: list[list[dict[int, float]]] = [[{} for _ in self.humans] for _ in states]
+                going_on = np.sort(np.concatenate([_NOWHERE, *(block.place_M for block in self._blocks.of_level(t))]))
+                for s in going_on.tolist():
+                    here[s] = [self._ask(states[s], h, t, columns[h]) for h in range(len(self.humans))]
+                found.append(here)
+                bar.update()
+        n_goals = max(1, *map(len, columns))
+        for rows in found:
+            weight_SHG = np.zeros((len(rows), len(self.humans), n_goals))
+            has_SHG = np.zeros(weight_SHG.shape, dtype=np.uint8)
+            for s, row in enumerate(rows):
+                for h, weights in enumerate(row):
+                    has_SHG[s, h, list(weights)] = 1
+                    weight_SHG[s, h, list(weights)] = list(weights.values())
+            self._weights.append(weight_SHG.reshape(len(rows), -1))
+            self._has.append(has_SHG.reshape(len(rows), -1))
+        goals = [[*known, *([None] * (n_goals - len(known)))] for known in columns]
+        return FixedGoals(self.humans, goals, [[0.0] * n_goals for _ in self.humans])
+
+    def _ask(self, state: Any, h: int, t: int, columns: dict[Any, int]) -> dict[int, float]:
+        """Weights by column; a goal that is yielded twice counts twice."""
+        weights: dict[int, float] = {}
+        for goal, given in self.generator.generate(state, self.humans[h]):
+            weight = float(given)
+            if not (weight >= 0 and math.isfinite(weight)):
+                raise GoalError(
+                    f"human {self.humans[h]} has weight {weight} for goal {short_repr(goal)} in state {short_repr(state)}; "
+                    "weights are finite and not negative"
+                )
+            g = columns.setdefault(goal, len(columns))
+            weights[g] = weights.get(g, 0.0) + weight
+        if not weights:
+            raise GoalError(
+                f"human {self.humans[h]} has no goal in state {short_repr(state, 300)} on level {self.dag.level_values[t]}; "
+                "let the goal generator yield at least one there"
+            )
+        return weights
+
+
+def as_bits(bits_SX: npt.NDArray[np.bool_]) -> ByteArray:
+    return np.packbits(bits_SX, axis=1, bitorder="little")
+
+
+def bits_of(packed_SB: ByteArray, n_columns: int) -> npt.NDArray[np.bool_]:
+    return np.unpackbits(packed_SB, axis=1, count=n_columns, bitorder="little").astype(np.bool_)
+

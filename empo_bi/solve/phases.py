@@ -1,0 +1,200 @@
+"""The two phases as objects: each has its tables, computes blocks of states, and hands over the arrays of finished levels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
+from empo_bi.errors import GoalError, short_repr
+from empo_bi.options import Params
+from empo_bi.results.levels import Arrays
+from empo_bi.solve.asked import beliefs_of, joint_policies_of
+from empo_bi.solve.blocks import NO_FLOATS, Block
+from empo_bi.solve.goals import GoalColumns
+from empo_bi.solve.kernels import ATTAINED, human_block, robot_block
+from empo_bi.solve.profiles import Profiles
+from empo_bi.solve.rows import RowPlan, Table
+
+_NO_JOINT_MU, _NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
+_SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
+
+
+
+@dataclass(frozen=True)
+class Precision:
+    """In which types the humans' values rest and are worked with. Whatever concerns the robot is always float64: it spans many
+    orders of magnitude and begins at -1e-10."""
+
+    rest: str
+    work: str
+
+
+PRECISIONS = {"float16": Precision("float16", "float32"), "float64": Precision("float64", "float64")}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all phases of a sweep have in common."""
+
+    profiles: Profiles
+    goals: GoalColumns
+    precision: Precision
+    unit_durations: bool
+
+    def factor(self, rate: float) -> float:
+        """The discount of one step, 0 where it comes with each transition."""
+        return max(math.exp(-rate), _SMALLEST) if self.unit_durations or rate == 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """A block with all that phases read: rows of successors in the tables, and what was asked about its states."""
+
+    t: int
+    block: Block
+    slot_M: IndexArray
+    succ_K: npt.NDArray[np.int32]
+    attained_MB: ByteArray
+    has_NX: ByteArray
+    weight_NX: FloatArray
+    duration_K: FloatArray
+    states: list[Any] | None
+
+    @property
+    def transitions(self) -> tuple[Any, ...]:
+        return self.block.start_E, self.block.count_EJ, self.succ_K, self.block.prob_K
+
+    def discounts(self, rate: float) -> FloatArray:
+        """One factor per transition; empty where the discount is part of the tables."""
+        return np.exp(-rate * self.duration_K) if rate > 0 and len(self.duration_K) else NO_FLOATS
+
+
+class HumanPhase:
+    r"""Phase 1: :math:`V_h` and the humans' policies by goal."""
+
+    def __init__(self, setting: Setting, params: Params, *, keeps_values: bool) -> None:
+        self.setting, self.params, self.keeps_values = setting, params, keeps_values
+        self.table = Table(setting.goals.n_columns, setting.precision.work)
+        self._factor = setting.factor(params.rate_h)
+        self._uniform = setting.profiles.uniform_belief_HU[np.newaxis]
+        self._vh_SX = np.zeros((0, 0))
+
+    def begin(self, plan: RowPlan, n_states: int) -> None:
+        self.table.begin(plan)
+        shape = (n_states if self.keeps_values else 0, self.setting.goals.n_columns)
+        self._vh_SX = np.zeros(shape, dtype=self.setting.precision.rest)
+
+    def run(self, work: Work) -> npt.NDArray[Any]:
+        """Compute a block. Returns the policies, (M, A, X)."""
+        profiles, params = self.setting.profiles, self.params
+        dtype = self.setting.precision.work
+        shape = (len(work.slot_M), profiles.n_actions, self.setting.goals.n_columns)
+        pi_MAX, v_MX = np.empty(shape, dtype), np.empty((shape[0], shape[2]), dtype)
+        belief_NHU = self._uniform
+        if params.believed_others_policy is not None:
+            assert work.states is not None
+            belief_NHU = beliefs_of(params.believed_others_policy, profiles, work.states)
+        human_block(
+            work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h), self.table.read,
+            work.attained_MB, work.has_NX, belief_NHU, profiles.human_J, profiles.first_J, profiles.action_UH,
+            params.beta_h, self._factor, params.optimistic, pi_MAX, v_MX, self.table.write,
+        )  # fmt: skip
+        if self.keeps_values:
+            self._vh_SX[work.block.place_M] = v_MX
+        return pi_MAX
+
+    def end_here(self, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_]) -> None:
+        """Terminal states: nothing more to come but what was attained on arrival."""
+        put_terminal(self.table, slot_M, attained_MX, self._factor)
+
+    def arrays(self) -> Arrays:
+        n_humans = len(self.setting.goals.humans)
+        return {"vh": self._vh_SX.reshape(len(self._vh_SX), n_humans, -1)} if self.keeps_values else {}
+
+    def tables(self) -> dict[str, Table]:
+        return {"human": self.table}
+
+
+class RobotPhase:
+    r"""Phase 2: the robot's :math:`Q_r`, :math:`V_r`, and the humans' values and power under both policies.
+
+    The humans' policies come from a :class:`HumanPhase`, or from a prior of another maker.
+    """
+
+    def __init__(self, setting: Setting, params: Params, prior: Any = None) -> None:
+        self.setting, self.params, self.prior = setting, params, prior
+        self.table = Table(setting.goals.n_columns, setting.precision.work)
+        self.vr_table = Table(0, "float64")
+        self._factor_h, self._factor_r = setting.factor(params.rate_h), setting.factor(params.rate_r)
+        self._level: Arrays = {}
+
+    @property
+    def _span(self) -> float:
+        r"""The weight of one step, :math:`(1 - e^{-\rho}) / \rho`; 1 without discount, whatever durations are."""
+        rate = self.params.rate_r
+        return -math.expm1(-rate) / rate if rate > 0 else 1.0
+
+    def begin(self, plan: RowPlan, n_states: int) -> None:
+        self.table.begin(plan)
+        self.vr_table.begin(plan)
+        goals, precision = self.setting.goals, self.setting.precision
+        n_humans, n_robots = len(goals.humans), len(self.setting.profiles.robot_profiles)
+        self._level = {
+            "ve": np.zeros((n_states, goals.n_columns), dtype=precision.rest),
+            "xh": np.zeros((n_states, n_humans)),
+            "qr": np.zeros((n_states, n_robots)),
+            "vr": np.full(n_states, self.params.terminal_Vr),
+        }
+
+    def run(self, work: Work, pi_MAX: npt.NDArray[Any]) -> None:
+        profiles, params, goals = self.setting.profiles, self.params, self.setting.goals
+        n, n_humans = len(work.slot_M), len(goals.humans)
+        joint_MU, joint_MXU = _NO_JOINT_MU, _NO_JOINT_MXU
+        if self.prior is not None:
+            assert work.states is not None
+            joint_MU, joint_MXU = joint_policies_of(self.prior, profiles, goals, work.states, work.has_NX)
+        v_MX = np.empty((n, goals.n_columns), self.setting.precision.work)
+        xh_MH, qr_MR, vr_M = np.empty((n, n_humans)), np.empty((n, len(profiles.robot_profiles))), np.empty(n)
+        spans = NO_FLOATS
+        if params.rate_r > 0 and len(work.duration_K):
+            spans = -np.expm1(-params.rate_r * work.duration_K) / params.rate_r
+        powerless = robot_block(
+            work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h),
+            work.discounts(params.rate_r), spans, self.table.read, self.vr_table.read, work.attained_MB, work.has_NX,
+            work.weight_NX, pi_MAX, joint_MU, joint_MXU, profiles.human_J, profiles.robot_J, profiles.action_UH,
+            params.beta_r, self._factor_h, self._factor_r, self._span, params.zeta, params.xi, params.eta,
+            v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,
+        )  # fmt: skip
+        if powerless >= 0:
+            self._complain(work, powerless // n_humans, powerless % n_humans)
+        for name, array in (("ve", v_MX), ("xh", xh_MH), ("qr", qr_MR), ("vr", vr_M)):
+            self._level[name][work.block.place_M] = array
+
+    def _complain(self, work: Work, m: int, h: int) -> None:
+        dag, place = self.setting.goals.dag, int(work.block.place_M[m])
+        raise GoalError(
+            f"human {self.setting.goals.humans[h]} has no power in state {short_repr(dag.states(work.t)[place], 300)} on level "
+            f"{dag.level_values[work.t]}: no goal can be attained from there, so the robot's value is not defined; goal lists "
+            "should cover whatever a human can do or reach, for example every cell it can stand on"
+        )
+
+    def end_here(self, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_]) -> None:
+        put_terminal(self.table, slot_M, attained_MX, self._factor_h)
+        self.vr_table.write[slot_M] = self.params.terminal_Vr * (self._factor_r or 1.0)
+
+    def arrays(self) -> Arrays:
+        n_humans = len(self.setting.goals.humans)
+        return {**self._level, "ve": self._level["ve"].reshape(len(self._level["ve"]), n_humans, -1)}
+
+    def tables(self) -> dict[str, Table]:
+        return {"effective": self.table, "robot": self.vr_table}
+
+
+def put_terminal(table: Table, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_], factor: float) -> None:
+    table.write[slot_M] = np.where(attained_MX, 1.0 if factor > 0 else ATTAINED, 0.0)
+

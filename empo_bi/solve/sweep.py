@@ -1,0 +1,166 @@
+"""The backward pass, from the last level to the first. It holds the tables of the levels still needed and a block of a slice.
+
+One sweep serves everything: in memory or on disk, one thread or many, one or several sets of parameters, one phase or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.slices import ByteArray, FloatArray
+from empo_bi.results.levels import Arrays, ResultLevels
+from empo_bi.runtime.blocks import map_blocks
+from empo_bi.runtime.progress import level_bar
+from empo_bi.solve.asked import durations_of
+from empo_bi.solve.blocks import NO_FLOATS, Block, LevelBlocks
+from empo_bi.solve.goals import bits_of
+from empo_bi.solve.phases import HumanPhase, RobotPhase, Setting, Work
+from empo_bi.solve.rows import RowPlan, Rows, Table, rows_of
+
+PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
+
+
+@dataclass(eq=False)
+class Strand:
+    """Phases that belong together: those of one set of parameters, and where their results go.
+
+    Several robot phases may share a human phase; each strand has its own tables for the others.
+    """
+
+    human: HumanPhase | None
+    robot: RobotPhase | None
+    sink: ResultLevels
+
+    @property
+    def phases(self) -> list[HumanPhase | RobotPhase]:
+        return [phase for phase in (self.human, self.robot) if phase is not None]
+
+    @property
+    def _tables(self) -> dict[str, Table]:
+        return {name: table for phase in self.phases for name, table in phase.tables().items()}
+
+    def hand_over(self, t: int, plan: RowPlan) -> None:
+        arrays: Arrays = {}
+        for phase in self.phases:
+            arrays |= phase.arrays()
+        self.sink.put(t, arrays, lambda: {name: table.rows_to_carry(plan) for name, table in self._tables.items()})
+
+    def restore(self, plan: RowPlan) -> None:
+        """Fill the tables with what was carried when the sweep was interrupted."""
+        carried = self.sink.carried()
+        for name, table in self._tables.items():
+            table.restore(plan, carried[name])
+
+
+@dataclass
+class Sweep:
+    """A backward pass over all levels.
+
+    Attributes
+    ----------
+    wants_states : whether some phase asks Python functions about states
+    after_block, after_level : called with a number of states, or a level and its number of states, when they are done
+    """
+
+    blocks: LevelBlocks
+    setting: Setting
+    strands: Sequence[Strand]
+    workers: int = 1
+    wants_states: bool = False
+    asks_durations: bool = False
+    progress: bool = True
+    after_block: Callable[[int], None] | None = None
+    after_level: Callable[[int, int], None] | None = None
+
+    def run(self) -> None:
+        """Go on where the sinks are; nothing is done for those that have everything."""
+        dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
+        first = max(strand.sink.next_level for strand in self.strands)
+        if first < 0:
+            return
+        with level_bar("solve", first + 1, self.progress) as bar:
+            for t in range(dag.horizon, -1, -1):
+                plan = rows.begin(t, dag.levels.members(t))
+                active = [strand for strand in self.strands if strand.sink.next_level == t]
+                if active:
+                    self._level(t, plan, rows, active)
+                    bar.set_postfix_str(f"level {t}, {len(plan.slot_S):,} states", refresh=False)
+                    bar.update()
+                for strand in self.strands:
+                    if strand.sink.next_level == t - 1 and strand not in active:  # here it was interrupted
+                        strand.restore(plan)
+                if self.after_level is not None:
+                    self.after_level(t, len(plan.slot_S))
+
+    def _level(self, t: int, plan: RowPlan, rows: Rows, strands: Sequence[Strand]) -> None:
+        """One level for some strands, all of which have the levels above it."""
+        goals = self.setting.goals
+        body_S = self.blocks.bodies(t)
+        for strand in strands:
+            strand.sink.settle(t + 2)  # whose tables are about to be used again
+        phases = _distinct(phase for strand in strands for phase in strand.phases)
+        for phase in phases:
+            phase.begin(plan, len(body_S))
+        attained_SB = goals.attained(t)
+        weight_NX, has_NX = goals.weights(t), goals.has(t)
+        states = self.blocks.dag.states(t) if self.wants_states or self.asks_durations else None
+        is_covered = np.zeros(len(body_S), dtype=np.bool_)
+
+        def compute(block: Block) -> Block:
+            self._run(self._work(t, block, plan, rows, attained_SB, weight_NX, has_NX, states), strands)
+            return block
+
+        n_blocks = len(body_S) // self.blocks.block_states + 1
+        workers = self.workers if n_blocks >= PARALLEL_BLOCKS else 1
+        for block in map_blocks(compute, self.blocks.of_level(t), workers):
+            is_covered[block.place_M] = True
+            if self.after_block is not None:
+                self.after_block(len(block.place_M))
+        ended = np.flatnonzero(~is_covered)
+        if len(ended):
+            attained_MX = bits_of(attained_SB[ended], goals.n_columns)
+            for phase in phases:
+                phase.end_here(plan.slot_S[ended], attained_MX)
+        for strand in strands:
+            strand.hand_over(t, plan)
+
+    def _work(
+        self, t: int, block: Block, plan: RowPlan, rows: Rows, attained_SB: ByteArray, weight_NX: FloatArray,
+        has_NX: ByteArray, states: list[Any] | None,
+    ) -> Work:  # fmt: skip
+        place_M = block.place_M
+        chosen = None if states is None else [states[s] for s in place_M.tolist()]
+        durations = NO_FLOATS
+        if self.asks_durations:
+            assert chosen is not None
+            durations = durations_of(self.blocks.dag, block, chosen)
+        return Work(
+            t=t,
+            block=block,
+            slot_M=plan.slot_S[place_M],
+            succ_K=rows.slots_of(block.succ_K),
+            attained_MB=attained_SB[place_M],
+            has_NX=has_NX if len(has_NX) == 1 else has_NX[place_M],
+            weight_NX=weight_NX if len(weight_NX) == 1 else weight_NX[place_M],
+            duration_K=durations,
+            states=chosen,
+        )
+
+    def _run(self, work: Work, strands: Sequence[Strand]) -> None:
+        pi_MAX: npt.NDArray[Any] = np.empty((len(work.slot_M), self.setting.profiles.n_actions, 0))
+        for human in _distinct(strand.human for strand in strands):
+            if human is not None:
+                pi_MAX = human.run(work)
+            for strand in strands:
+                if strand.human is human and strand.robot is not None:
+                    strand.robot.run(work, pi_MAX)
+
+
+def _distinct(items: Iterable[Any]) -> list[Any]:
+    """In order, each once."""
+    return list(dict.fromkeys(items))

@@ -1,0 +1,256 @@
+"""Solved levels in a zarr v3 store: one group a level, from the last to the first, committed one by one.
+
+A level is written in three strokes: its arrays, then the *carry* (the tables that the next lower level reads, in full
+precision), then its commit marker. A killed sweep continues below the last committed level and ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError, short_repr
+from empo_bi.results.levels import ARRAYS, Array, Arrays
+from empo_bi.store.encoded import Compression, Json
+from empo_bi.store.layout import ROOT, level_name
+from empo_bi.store.places import Place, nbytes_of
+from empo_bi.store.zarr_files import ZarrFiles, one_blosc_thread, reporting
+
+FORMAT, VERSION = "empo_bi solution", 1
+REMEDY = "To make it anew, call solve with overwrite=True, or delete it"
+BACKLOG_BYTES = 64 << 20  # of arrays that wait to be written
+CACHE_ARRAYS = 12
+_RAW = Compression(level=0)
+
+
+def carry_name(t: int) -> str:
+    return f"carry_{t:05}"
+
+
+class ZarrResults:
+    """Solved levels in a zarr store, for reading, or for writing by one process at a time."""
+
+    def __init__(self, place: Place, files: ZarrFiles, manifest: Json, compression: Compression | None) -> None:
+        self.place, self.manifest = place, manifest
+        self._files, self._compression = files, compression
+        self._markers: dict[int, Json] = {}
+        self._horizon = int(manifest["horizon"])
+        self._pool: ThreadPoolExecutor | None = None
+        self._writing: deque[tuple[int, Future[None], int]] = deque()  # levels in order, with their bytes
+        self._handed_over = self._horizon + 1
+        self._cache: OrderedDict[tuple[int, str], Array] = OrderedDict()
+        self._has_failed = False
+        self._cleanup = weakref.finalize(self, place.remove) if place.is_temporary else None
+
+    @classmethod
+    def open(cls, place: Place) -> ZarrResults:
+        """An existing solution, finished or not, for reading."""
+        files = ZarrFiles(place.name, place.for_reading(), REMEDY)
+        results = cls(place, files, _read_manifest(files), None)
+        results._find_levels()
+        return results
+
+    @classmethod
+    def open_or_create(
+        cls, place: Place, manifest: Json, *, compression: Compression, overwrite: bool = False
+    ) -> ZarrResults:
+        """A solution with the content that ``manifest`` tells: finished, to be continued, or new."""
+        with reporting(place.name):
+            if place.exists and not overwrite:
+                with contextlib.suppress(StoreNotFoundError):
+                    found = cls.open(place)
+                    _check_content(place.name, manifest, found.manifest)
+                    if found.next_level < 0:
+                        return found
+            files = ZarrFiles(place.name, place.for_writing(), REMEDY)
+            try:
+                results = cls(place, files, manifest, compression)
+                results._prepare(overwrite)
+                return results
+            except BaseException:
+                place.release()
+                raise
+
+    def _prepare(self, overwrite: bool) -> None:
+        """Under the lock: begin anew, or remove what was not committed."""
+        strangers = sorted(name for name in self._files.names() if not _is_our_name(name))
+        if strangers:
+            raise StoreMismatchError(
+                f"{self.place.name}: is no solution, it has {short_repr(strangers[:5])}; choose an empty or new place"
+            )
+        found = None
+        with contextlib.suppress(StoreNotFoundError):
+            if not overwrite:
+                found = _read_manifest(self._files)
+        if found is None:
+            for name in sorted(self._files.names(), key=lambda name: name != "zarr.json"):
+                self._files.delete(name)
+            self._files.write_record(ROOT, self.manifest)
+            return
+        _check_content(self.place.name, self.manifest, found)
+        self.manifest = found
+        self._find_levels()
+        last = self.next_level + 1
+        keep = {"zarr.json", *(level_name(t) for t in self._markers), carry_name(last)}
+        for name in self._files.names():
+            if name not in keep:
+                self._files.delete(name)
+
+    def _find_levels(self) -> None:
+        t = self._horizon
+        while t >= 0 and (marker := self._files.read_record(level_name(t))) is not None:
+            self._markers[t] = marker
+            t -= 1
+        self._handed_over = t + 1
+
+    @property
+    def next_level(self) -> int:
+        return self._handed_over - 1
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
+        """Write a level in the background. An error shows here or later, at the next call."""
+        self._collect(BACKLOG_BYTES)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="empo_bi-write")
+        carried = carry() if t > 0 and not self.place.is_temporary else {}  # nobody continues a temporary store
+        nbytes = sum(array.nbytes for array in [*arrays.values(), *carried.values()])
+        self._writing.append((t, self._pool.submit(self._write_level, t, arrays, carried), nbytes))
+        self._handed_over = t
+
+    def settle(self, t: int) -> None:
+        while self._writing and self._writing[0][0] >= t:
+            self._collect_one()
+
+    def _write_level(self, t: int, arrays: Arrays, carried: Arrays) -> None:
+        assert self._compression is not None
+        with reporting(self.place.name, t), one_blosc_thread():
+            if self._has_failed:
+                raise StoreError(f"{self.place.name}: level {t} was not written, since one above it could not be")
+            try:
+                marker = {"level": t, "arrays": self._write_arrays(level_name(t), arrays, self._compression)}
+                if carried:
+                    self._files.write_record(carry_name(t), self._write_arrays(carry_name(t), carried, _RAW))
+                self._files.write_record(level_name(t), marker)
+            except Exception:
+                self._has_failed = True
+                for half_written in (level_name(t), carry_name(t)):
+                    with contextlib.suppress(Exception):
+                        self._files.delete(half_written)
+                raise
+            self._files.delete(carry_name(t + 1))
+            self._markers[t] = marker
+
+    def _write_arrays(self, group: str, arrays: Arrays, compression: Compression) -> Json:
+        return {
+            name: self._files.write_array(group, name, array, _dimensions(name, array), compression)
+            for name, array in arrays.items()
+        }
+
+    def _collect(self, backlog: int) -> None:
+        """Wait until at most so many bytes are left to be written."""
+        while self._writing and (self._writing[0][1].done() or sum(nbytes for _, _, nbytes in self._writing) > backlog):
+            self._collect_one()
+
+    def _collect_one(self) -> None:
+        try:
+            self._writing.popleft()[1].result()
+        except BaseException:
+            for _, later, _ in self._writing:  # a level may not be committed before those above it
+                later.cancel()
+            self._writing.clear()
+            raise
+
+    def carried(self) -> Arrays:
+        group = carry_name(self._handed_over)
+        about = self._files.read_record(group)
+        if about is None:
+            raise DamagedStoreError(f"{self.place.name}: group {group} is missing. {REMEDY}")
+        return {name: self._files.read_array(group, name, details) for name, details in about.items()}
+
+    def finish(self) -> None:
+        self._collect(-1)
+        self._stop_writing()
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._collect(-1)
+        self._stop_writing()
+        self._cache.clear()
+        if self._cleanup is not None:
+            self._cleanup()
+
+    def _stop_writing(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+        if not self.place.is_temporary:
+            self.place.release()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def get(self, t: int, name: str) -> Array:
+        """An array of a level; those used last are remembered."""
+        self._collect(-1)
+        if (t, name) not in self._cache:
+            if t not in self._markers:
+                raise StoreError(f"{self.place.name}: level {t} is not solved yet; call solve again to continue")
+            self._cache[t, name] = self._files.read_array(level_name(t), name, self._markers[t]["arrays"][name])
+            if len(self._cache) > CACHE_ARRAYS:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end((t, name))
+        return self._cache[t, name]
+
+    def describe(self) -> str:
+        nbytes = nbytes_of(self.place)
+        size = "" if nbytes is None else f"{nbytes / 1e6:.1f} MB "
+        return f"{size}in {'a temporary folder' if self.place.is_temporary else self.place.name}"
+
+
+def _dimensions(name: str, array: np.ndarray) -> tuple[str, ...]:
+    return ARRAYS.get(name, ("row", "column")[: array.ndim])
+
+
+def _is_our_name(name: str) -> bool:
+    head, _, number = name.partition("_")
+    return name == "zarr.json" or (head in ("level", "carry") and number.isdigit()) or name.endswith(".partial")
+
+
+def _read_manifest(files: ZarrFiles) -> Json:
+    manifest = files.raw_record(ROOT)
+    if not manifest:
+        raise StoreNotFoundError(f"{files.name}: no solution is there; solve(world, out=...) makes one")
+    if manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
+        raise StoreMismatchError(
+            f"{files.name}: has {manifest.get('format')!r}, version {manifest.get('version')!r}; expected {FORMAT!r}, version "
+            f"{VERSION}: choose another place"
+        )
+    checked = files.read_record(ROOT)
+    assert checked is not None
+    return checked
+
+
+def _check_content(name: str, asked: Json, found: Json) -> None:
+    other = [part for part in asked["content"] if asked["content"][part] != found["content"].get(part)]
+    if other:
+        details = "; ".join(
+            f"{part}: there {short_repr(found['content'].get(part), 60)}, here {short_repr(asked['content'][part], 60)}"
+            for part in other
+        )
+        raise StoreMismatchError(
+            f"{name}: holds a solution that differs in {', '.join(other)} from what is asked for ({details}). Choose another "
+            "place, or replace it with overwrite=True"
+        )
+
+
+def open_place(path: Any) -> ZarrResults:
+    from empo_bi.store.places import place_of
+
+    return ZarrResults.open(place_of(path))
