@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from empo_bi import worlds
+    from empo_bi.api import compute_human_policy_prior, compute_robot_policy
     from empo_bi.dag.dag import Dag
     from empo_bi.enumeration import enumerate_dag, open_dag
     from empo_bi.errors import (
         DamagedStoreError,
         EmpoError,
+        GoalError,
         InvalidActionError,
         InvalidStateError,
         InvalidWorldError,
         MemoryLimitError,
+        MemoryPressureError,
         MissingAgentError,
         StoreError,
         StoreLockedError,
@@ -30,6 +33,12 @@ if TYPE_CHECKING:
         WorldTooLargeError,
         WorldWarning,
     )
+    from empo_bi.options import Params
+    from empo_bi.results.chain import MarkovChain, compute_markov_chain_value_function
+    from empo_bi.results.policies import HumanPolicyPrior, RobotPolicy, TabularHumanPolicyPrior, TabularRobotPolicy
+    from empo_bi.results.solution import Solution
+    from empo_bi.runtime.memory import MemoryMonitor, check_memory
+    from empo_bi.solving import solve
     from empo_bi.world.goals import (
         DeterministicGoalGenerator,
         DeterministicGoalSampler,
@@ -49,6 +58,13 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
+    "empo_bi.api": ["compute_human_policy_prior", "compute_robot_policy"],
+    "empo_bi.options": ["Params"],
+    "empo_bi.results.chain": ["MarkovChain", "compute_markov_chain_value_function"],
+    "empo_bi.results.policies": ["HumanPolicyPrior", "RobotPolicy", "TabularHumanPolicyPrior", "TabularRobotPolicy"],
+    "empo_bi.results.solution": ["Solution"],
+    "empo_bi.runtime.memory": ["MemoryMonitor", "check_memory"],
+    "empo_bi.solving": ["solve"],
     "empo_bi.dag.dag": ["Dag"],
     "empo_bi.enumeration": ["enumerate_dag", "open_dag"],
     "empo_bi.world.gridworld": ["GridWorld", "load_world"],
@@ -68,10 +84,12 @@ _HOMES = {
     "empo_bi.errors": [
         "DamagedStoreError",
         "EmpoError",
+        "GoalError",
         "InvalidActionError",
         "InvalidStateError",
         "InvalidWorldError",
         "MemoryLimitError",
+        "MemoryPressureError",
         "MissingAgentError",
         "StoreError",
         "StoreLockedError",
@@ -92,23 +110,33 @@ __all__ = [
     "DeterministicGoalGenerator",
     "DeterministicGoalSampler",
     "EmpoError",
+    "GoalError",
     "GridWorld",
+    "HumanPolicyPrior",
     "InvalidActionError",
     "InvalidStateError",
     "InvalidWorldError",
+    "MarkovChain",
     "MemoryLimitError",
+    "MemoryMonitor",
+    "MemoryPressureError",
     "MissingAgentError",
+    "Params",
     "PossibleGoal",
     "PossibleGoalGenerator",
     "PossibleGoalSampler",
     "ReachCellGoal",
     "ReachRectangleGoal",
+    "RobotPolicy",
+    "Solution",
     "StoreError",
     "StoreLockedError",
     "StoreMismatchError",
     "StoreNotFoundError",
     "TabularGoalGenerator",
     "TabularGoalSampler",
+    "TabularHumanPolicyPrior",
+    "TabularRobotPolicy",
     "TooManyStatesError",
     "WorldFileError",
     "WorldModel",
@@ -117,9 +145,14 @@ __all__ = [
     "WorldWarning",
     "__version__",
     "approx_integral_over_possible_goals",
+    "check_memory",
+    "compute_human_policy_prior",
+    "compute_markov_chain_value_function",
+    "compute_robot_policy",
     "enumerate_dag",
     "load_world",
     "open_dag",
+    "solve",
     "worlds",
 ]
 

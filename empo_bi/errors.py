@@ -50,7 +50,7 @@ class GoalError(EmpoError, ValueError):
 
 
 class MemoryPressureError(EmpoError, KeyboardInterrupt):
-    """Memory stayed short, so the work was stopped; what was finished is kept. Also a KeyboardInterrupt, as scripts expect."""
+    """Memory stayed short, so the work was stopped; what was finished is kept. Scripts expect a KeyboardInterrupt."""
 
 
 class TooManyStatesError(EmpoError, RuntimeError):

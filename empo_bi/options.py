@@ -19,7 +19,7 @@ class Params:
     beta_h : float >= 0, ``inf`` allowed
         Inverse temperature of the humans: how strictly they pursue a goal.
     gamma_h, rho_h : float, optional
-        The humans' discount as a factor in (0, 1], or as a rate :math:`\rho = -\ln \gamma \ge 0`; not both, neither for none.
+        The humans' discount as a factor in (0, 1], or as a rate :math:`\rho = -\ln \gamma \ge 0`; not both.
     optimistic : bool
         Humans expect the best, not the worst, of the robots when they make their plans.
     believed_others_policy : function, optional

@@ -7,26 +7,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, overload
 
+from empo_bi.backward.asked import has_own_durations
+from empo_bi.backward.blocks import LevelBlocks
+from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.phases import PRECISIONS, HumanPhase, RobotPhase, Setting
+from empo_bi.backward.profiles import Profiles
+from empo_bi.backward.sweep import Strand, Sweep
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.identity import digest_of, horizon_of, identity_of, key_of
+from empo_bi.dag.identity import digest_of, horizon_of, identity_of, key_of, world_key
 from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import enumerate_dag
-from empo_bi.errors import did_you_mean
+from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
 from empo_bi.options import Params
 from empo_bi.results.levels import MemoryResults, ResultLevels
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.memory import MemoryMonitor, plan_memory
-from empo_bi.solve.asked import has_own_durations
-from empo_bi.solve.blocks import LevelBlocks
-from empo_bi.solve.goals import GoalColumns
-from empo_bi.solve.phases import PRECISIONS, HumanPhase, RobotPhase, Setting
-from empo_bi.solve.profiles import Profiles
-from empo_bi.solve.sweep import Strand, Sweep
 
 BLOCK_STATES = 1024  # policies of a block of this size stay in the processor's cache
-AfterLevel = Callable[[int, int], None]
+AfterLevel = Callable[[int, int, int], None]  # level, its number of states, number of all states
 
 
 @overload
@@ -51,8 +51,8 @@ def solve(world: Any, params: Params | Sequence[Params] | None = None, **options
     possible_goal_generator
         By default that of the world.
     human_policy_prior
-        Any object with ``profile_distribution(state)`` and ``profile_distribution_with_fixed_goal(state, human, goal)``, to be
-        used instead of phase 1.
+        Any object with ``profile_distribution(state)`` and ``profile_distribution_with_fixed_goal(state, human, goal)``, to
+        be used instead of phase 1.
     phase_2 : bool
         False solves phase 1 alone.
     out : None, path or True
@@ -64,8 +64,8 @@ def solve(world: Any, params: Params | Sequence[Params] | None = None, **options
     level_fct : function, optional
         As for :func:`enumerate_dag`.
     precision : "float16" or "float64"
-        How the humans' values rest. float16: they are worked with in float32, and ``solution.precision`` tells how exact they
-        are. float64: everything is exact. Transition probabilities lose nothing either way.
+        How the humans' values rest. float16: they are worked with in float32, and ``solution.precision`` tells how exact
+        they are. float64: everything is exact. Transition probabilities lose nothing either way.
     compression : as for :func:`enumerate_dag`
     memory_limit : as for :func:`enumerate_dag`
     workers : int
@@ -87,7 +87,7 @@ def solve(world: Any, params: Params | Sequence[Params] | None = None, **options
     '0.278'
     """
     is_single = params is None or isinstance(params, Params)
-    sets = [params or Params()] if is_single else list(params)  # type: ignore[arg-type, list-item]
+    sets: list[Any] = [params or Params()] if is_single else list(params)  # type: ignore[arg-type]
     if not sets or not all(isinstance(given, Params) for given in sets):
         raise TypeError(f"params={params!r}; give empo_bi.Params(...), a list of them, or nothing")
     solutions = Solver(world, sets, **options).solutions()
@@ -118,10 +118,12 @@ class Solver:
         overwrite: bool = False,
         max_states: int | None = None,
         progress: bool = True,
+        archive: Any = None,
         monitor: MemoryMonitor | None = None,
         after_level: AfterLevel | None = None,
     ) -> None:
-        """``human_params`` are those of phase 1, where phase 2 has others; ``monitor`` watches the machine's memory."""
+        """``human_params`` are those of phase 1, where phase 2 has others; ``archive`` is a folder that keeps results;
+        ``monitor`` watches the machine's memory."""
         if precision not in PRECISIONS:
             expected = " or ".join(PRECISIONS)
             raise ValueError(f"precision={precision!r}; expected {expected}.{did_you_mean(str(precision), PRECISIONS)}")
@@ -132,12 +134,13 @@ class Solver:
         self.generator = checked_generator(world, possible_goal_generator)
         self._prior, self._phase_2, self._out, self._precision = human_policy_prior, phase_2, out, precision
         self._memory, self._workers, self._progress = plan_memory(memory_limit), checked_workers(workers), progress
-        self._compression, self._overwrite = compression, overwrite
+        self._compression, self._overwrite, self._archive = compression, overwrite, archive
         self._monitor, self._after_level, self._n_done = monitor, after_level, 0
         self.dag = dag if dag is not None else enumerate_dag(
             world, level_fct=level_fct, store=self._dag_store(), workers=workers, memory_limit=memory_limit, precision=EXACT,
             compression=compression, overwrite=overwrite, max_states=max_states, progress=progress,
         )  # fmt: skip
+        self.dag.world_key = world_key(world)
 
     def _dag_store(self) -> Any:
         if self._out is None or self._out is True:
@@ -158,7 +161,7 @@ class Solver:
             asks = self._prior is not None or any(p.believed_others_policy is not None for p in self._all_params())
             sweep = Sweep(
                 blocks, setting, self._strands(setting, results), self._workers, wants_states=asks, asks_durations=not unit,
-                progress=self._progress, after_block=self._watch, after_level=self._after_level,
+                progress=self._progress, after_block=self._watch, after_level=self._tell,
             )  # fmt: skip
             sweep.run()
             for levels in results:
@@ -199,10 +202,14 @@ class Solver:
         if self._monitor is not None:
             self._monitor.check(self._n_done)
 
+    def _tell(self, t: int, n_states: int) -> None:
+        if self._after_level is not None:
+            self._after_level(t, n_states, self.dag.n_states)
+
     # --- where results go ---------------------------------------------------------------------------------------------
 
     def _results(self, params: Params, goals: GoalColumns, profiles: Profiles) -> ResultLevels:
-        if self._out is None:
+        if self._out is None and self._archive is None:
             return MemoryResults(self.dag.horizon)
         from empo_bi.store.encoded import Compression
         from empo_bi.store.places import place_of
@@ -219,9 +226,16 @@ class Solver:
             "robot_profiles": [list(profile) for profile in profiles.robot_profiles],
         }
         name = f"solution-{digest_of(json.dumps(content, sort_keys=True))}"
-        place = place_of(True if self._out is True else Path(self._out) / name)
-        compression = Compression.of(self._compression)
-        return ZarrResults.open_or_create(place, manifest, compression=compression, overwrite=self._overwrite)
+        place = place_of(True if self._out is True else Path(self._out) / name) if self._archive is None else None
+        if place is None:
+            place = place_of(Path(self._archive) / ("robot_values" if self._phase_2 else "human_values"))
+        options: Any = {"compression": Compression.of(self._compression), "overwrite": self._overwrite}
+        try:
+            return ZarrResults.open_or_create(place, manifest, **options)
+        except (StoreMismatchError, DamagedStoreError):
+            if self._archive is None:
+                raise
+            return ZarrResults.open_or_create(place, manifest, **{**options, "overwrite": True})
 
     def _content(self, params: Params, goals: GoalColumns) -> dict[str, Any]:
         """By name, everything that the arrays depend on."""
@@ -272,4 +286,3 @@ def checked_generator(world: Any, generator: Any) -> Any:
     if not callable(getattr(found, "generate", None)):
         raise TypeError(f"possible_goal_generator={found!r} has no method generate(state, human_agent_index)")
     return found
-

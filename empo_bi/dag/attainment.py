@@ -30,7 +30,7 @@ from empo_bi.world.goals import (
 
 @dataclass(frozen=True)
 class FixedGoals:
-    """The goals of each human, the same in every state: ``goals[h][g]``, with weights; None is a goal that is never attained."""
+    """The goals of each human, the same in every state: ``goals[h][g]``, with weights; None is never attained."""
 
     humans: list[int]
     goals: list[list[Any]]

@@ -47,6 +47,8 @@ class Dag:
         self.n_profiles = n_profiles
         self.goals = goals
         self.is_finished = levels.is_finished
+        self.world_key: tuple[str, int | None] | None = None  # tells whether a world is still the one this was made of
+        self.is_usable = True  # until it is closed
         self.horizon = len(levels) - 1
         self.level_sizes = [sizes.n_states for sizes in levels.sizes]
         self.level_values = [sizes.value for sizes in levels.sizes]
@@ -76,6 +78,7 @@ class Dag:
 
     def close(self) -> None:
         """Give back memory and, if the DAG is in a temporary store, the disk."""
+        self.is_usable = False
         self.levels.close()
 
     def level(self, t: int) -> LevelSlice:
@@ -143,7 +146,7 @@ class Dag:
         return self._book.states(t, body_S if place_M is None else body_S[place_M])
 
     def locate(self, t: int, body_N: npt.NDArray[np.integer]) -> Iterator[tuple[int, IndexArray, IndexArray]]:
-        """Where bodies that follow level ``t`` are: levels, which of the bodies are there, and their places among its states.
+        """Where bodies that follow level ``t`` are: levels, which of the bodies are there, and their places there.
 
         ``body_N`` ascends.
         """

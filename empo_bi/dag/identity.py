@@ -84,13 +84,19 @@ def _gridworld(world: GridWorld) -> str:
     return _digest(b"".join(parts))
 
 
+def world_key(world: Any) -> tuple[str, int | None] | None:
+    """Tells a world with its horizon from others; None if that cannot be told."""
+    identity = identity_of(world)
+    return None if identity is None else (identity, horizon_of(world))
+
+
 def digest_of(text: str) -> str:
     """A short name for a text, for folders."""
     return _digest(text.encode())[:12]
 
 
 def key_of(thing: Any) -> str | None:
-    """Tells a user's object (a goal generator, a belief, a prior) from another, also in another process; None if it cannot."""
+    """Tells a user's object (a goal generator, a belief, a prior) from another, also in another process; None if not."""
     if thing is None:
         return "none"
     try:

@@ -179,9 +179,7 @@ def renormalise(prob_K: FloatArray, count_R: IndexArray) -> None:
         k += n
 
 
-def narrowed(
-    prob_K: FloatArray, precision: str, count_MJ: npt.NDArray[np.integer]
-) -> npt.NDArray[np.floating] | None:
+def narrowed(prob_K: FloatArray, precision: str, count_MJ: npt.NDArray[np.integer]) -> npt.NDArray[np.floating] | None:
     """Probabilities as they rest: None if all are 1; wider than asked for where some are too small for that type.
 
     Each keeps a relative precision of ``2**-11`` (float16), since none falls below the smallest normal number of its type.

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from empo_bi.backward.blocks import Block
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_objects import sorted_order
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.runtime.jit import kernel
-from empo_bi.solve.blocks import Block
 from empo_bi.world.gridworld import GridWorld
 
 ProfileWeights = Callable[[int], Iterator[tuple[Block, FloatArray]]]
@@ -218,9 +218,7 @@ def _as_matrix(chain: Sequence[dict[int, float]]) -> scipy.sparse.csr_array:
 
 
 @kernel
-def add_values(
-    value_NK: FloatArray, indptr: IndexArray, indices: IndexArray, data: FloatArray, gamma: float
-) -> None:
+def add_values(value_NK: FloatArray, indptr: IndexArray, indices: IndexArray, data: FloatArray, gamma: float) -> None:
     """Add what is expected to follow, from the last state to the first; successors have higher numbers."""
     for i in range(value_NK.shape[0] - 1, -1, -1):
         for k in range(value_NK.shape[1]):

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.backward.asked import durations_of
+from empo_bi.backward.blocks import NO_FLOATS, Block, LevelBlocks
+from empo_bi.backward.goals import bits_of
+from empo_bi.backward.kernels import ATTAINED
+from empo_bi.backward.phases import HumanPhase, Setting, Work
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.options import Params
-from empo_bi.solve.asked import durations_of
-from empo_bi.solve.blocks import NO_FLOATS, Block, LevelBlocks
-from empo_bi.solve.goals import bits_of
-from empo_bi.solve.kernels import ATTAINED
-from empo_bi.solve.phases import HumanPhase, Setting, Work
 
 ValuesOf = Callable[[int], npt.NDArray[Any]]
 

@@ -40,7 +40,10 @@ class HumanPolicyPrior(ABC):
         return int(np.random.choice(len(given), p=normalised(given)))  # noqa: NPY002
 
     def profile_distribution(self, state: Any, device: Any = None) -> list[Profile]:
-        """``(probability, [action of each human])`` for all that may happen, humans independent, the last changing fastest."""
+        """``(probability, [action of each human])`` for all that may happen: humans are independent, the last changes fastest.
+
+        ``device`` is accepted for compatibility: what is returned are plain lists, wherever they were computed.
+        """
         return joint(self._marginals(state))
 
     def profile_distribution_with_fixed_goal(
@@ -49,7 +52,9 @@ class HumanPolicyPrior(ABC):
         """The same with one human pursuing a goal while the others keep their marginals."""
         fixed = np.asarray(self(state, fixed_agent_index, fixed_goal), dtype=np.float64)
         by_human = self._marginals(state)
-        return joint([fixed if h == fixed_agent_index else p for h, p in zip(self.human_agent_indices, by_human, strict=True)])
+        return joint(
+            [fixed if h == fixed_agent_index else p for h, p in zip(self.human_agent_indices, by_human, strict=True)]
+        )
 
     def _marginals(self, state: Any) -> list[FloatArray]:
         return [normalised(np.asarray(self(state, h), dtype=np.float64)) for h in self.human_agent_indices]
@@ -112,7 +117,7 @@ class RobotPolicy(ABC):
     def sample(self, state: Any) -> Any:
         """Draw what all robots do, a tuple with one action each."""
 
-    def reset(self, world_model: Any) -> None:
+    def reset(self, world_model: Any) -> None:  # noqa: B027 (documented to do nothing)
         """Told when an episode begins; by default nothing happens."""
 
 

@@ -11,6 +11,10 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.backward.asked import joint_policies_of
+from empo_bi.backward.blocks import Block, LevelBlocks
+from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.phases import Setting
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import FloatArray
 from empo_bi.options import Params
@@ -19,9 +23,6 @@ from empo_bi.results.human_policies import HumanPolicies
 from empo_bi.results.levels import ResultLevels
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
-from empo_bi.solve.asked import joint_policies_of
-from empo_bi.solve.blocks import Block, LevelBlocks
-from empo_bi.solve.phases import Setting
 
 HALF_STEP = 2.0**-12  # the most that a number of at most 1 moves when it is rounded to float16
 
@@ -67,7 +68,7 @@ class Values:
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """How far numbers may be from what they would be had nothing rested in float16; 0 throughout for ``precision="float64"``.
+    """How far numbers may be from what they would be had nothing rested in float16; 0 for ``precision="float64"``.
 
     Transition probabilities never change by resting, and what concerns the robot rests in float64. Sums in work are float32,
     whose own rounding, some 1e-6, is not part of these bounds.
@@ -127,7 +128,9 @@ class StateReport:
             lines.append(f"  human {human}: power {self.power.get(human, math.nan):.4g}")
             for goal, weight, before, after, policy in rows:
                 shown = " ".join(f"{p:.3f}" for p in policy)
-                lines.append(f"    {goal!r}: weight {weight:.3g}, value {before:.4f} alone, {after:.4f} with; actions {shown}")
+                lines.append(
+                    f"    {goal!r}: weight {weight:.3g}, value {before:.4f} alone, {after:.4f} with; actions {shown}"
+                )
         return "\n".join(lines)
 
 
@@ -147,12 +150,16 @@ class Solution:
         """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one."""
         self.dag, self.params, self.results = dag, params, results
         self.human_params = human_params or params
-        self._blocks, self._setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
+        self.blocks, self._setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
         self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
 
     @property
     def world(self) -> Any:
         return self.dag.world
+
+    @property
+    def goal_columns(self) -> GoalColumns:
+        return self._setting.goals
 
     def __repr__(self) -> str:
         return f"<Solution: {self.summary()}>"
@@ -196,7 +203,7 @@ class Solution:
 
     @property
     def Q_r(self) -> ByLevel:
-        """(S, R) by level: the value of each robot profile, in the order of :attr:`robot_profiles`; 0 for terminal states."""
+        """(S, R) by level: the value of each robot profile, in the order of :attr:`robot_profiles`; 0 if terminal."""
         return self._read("qr")
 
     @property
@@ -233,13 +240,13 @@ class Solution:
     def human_policies(self) -> HumanPolicies:
         if self._given_prior is not None:
             raise ValueError("this solution was made for a prior of your own; ask that one for the humans' policies")
-        return HumanPolicies(self._blocks, self._setting, self.human_params, lambda t: self.results.get(t, "vh"))
+        return HumanPolicies(self.blocks, self._setting, self.human_params, lambda t: self.results.get(t, "vh"))
 
     # --- policies -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def prior(self) -> Any:
-        """The humans' policies, by goal and over all goals: a :class:`TabularHumanPolicyPrior`, or the prior that was given."""
+        """The humans' policies, by goal and over all goals: a :class:`TabularHumanPolicyPrior`, or what was given."""
         if self._given_prior is not None:
             return self._given_prior
         generator = self._setting.goals.generator
@@ -284,7 +291,7 @@ class Solution:
         """What the humans play together over all goals, (M, U)."""
         profiles, goals = self._setting.profiles, self._setting.goals
         if self._given_prior is not None:
-            for block in self._blocks.of_level(t):
+            for block in self.blocks.of_level(t):
                 states = self.dag.states(t, block.place_M)
                 nothing = np.zeros((1, goals.n_columns), dtype=np.uint8)
                 yield block, joint_policies_of(self._given_prior, profiles, goals, states, nothing)[0]
@@ -306,7 +313,7 @@ class Solution:
         t, place = self.dag.place_of(state)
         places = np.array([place])
         goals = self._setting.goals
-        is_terminal = not any(True for _ in self._blocks.of_states(t, places))
+        is_terminal = not any(True for _ in self.blocks.of_states(t, places))
         table: dict[int, list[tuple[Any, float, float, float, FloatArray]]] = {}
         if not is_terminal and self._given_prior is None:
             pi_HGA = self.human_policies.of_states(t, places)[1][0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -10,3 +11,8 @@ from tqdm.auto import tqdm
 def level_bar(what: str, n_levels: int | None, shown: bool) -> Any:
     """A bar over levels; ``n_levels`` is None where their number is not known beforehand."""
     return tqdm(total=n_levels, unit="level", desc=what, delay=1, leave=False, disable=not shown)
+
+
+def say(text: str) -> None:
+    """A line on stderr that does not break a bar."""
+    tqdm.write(f"empo_bi: {text}", file=sys.stderr)

@@ -55,7 +55,8 @@ class ZarrFiles:
             raise DamagedStoreError(f"{where}: cannot be read ({error}). {self._remedy}") from error
         if list(array.shape) != about["shape"] or array.dtype.name != about["dtype"]:
             raise DamagedStoreError(
-                f"{where}: found {array.dtype.name} {list(array.shape)}, not {about['dtype']} {about['shape']}. {self._remedy}"
+                f"{where}: found {array.dtype.name} {list(array.shape)}, not {about['dtype']} {about['shape']}. "
+                f"{self._remedy}"
             )
         if _checksum_of_array(array) != about["crc32"]:
             raise DamagedStoreError(f"{where}: its checksum differs, so a chunk is missing or was changed. {self._remedy}")

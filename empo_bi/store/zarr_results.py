@@ -229,8 +229,8 @@ def _read_manifest(files: ZarrFiles) -> Json:
         raise StoreNotFoundError(f"{files.name}: no solution is there; solve(world, out=...) makes one")
     if manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
         raise StoreMismatchError(
-            f"{files.name}: has {manifest.get('format')!r}, version {manifest.get('version')!r}; expected {FORMAT!r}, version "
-            f"{VERSION}: choose another place"
+            f"{files.name}: has {manifest.get('format')!r}, version {manifest.get('version')!r}; expected {FORMAT!r}, "
+            f"version {VERSION}: choose another place"
         )
     checked = files.read_record(ROOT)
     assert checked is not None
@@ -245,8 +245,8 @@ def _check_content(name: str, asked: Json, found: Json) -> None:
             for part in other
         )
         raise StoreMismatchError(
-            f"{name}: holds a solution that differs in {', '.join(other)} from what is asked for ({details}). Choose another "
-            "place, or replace it with overwrite=True"
+            f"{name}: holds a solution that differs in {', '.join(other)} from what is asked for ({details}). Choose "
+            "another place, or replace it with overwrite=True"
         )
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from empo_bi.backward.blocks import Block
+from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.profiles import Profiles
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_world import all_profiles_of
 from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import InvalidWorldError, short_repr
 from empo_bi.options import Belief
-from empo_bi.solve.blocks import Block
-from empo_bi.solve.goals import GoalColumns
-from empo_bi.solve.profiles import Profiles
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.model import WorldModel
 
@@ -27,7 +27,9 @@ def has_own_durations(world: Any) -> bool:
     own = getattr(type(world), "transition_durations", None)
     if "transition_durations" in getattr(world, "__dict__", {}):
         return True
-    return own is not None and own is not WorldModel.transition_durations and own is not getattr(GridWorld, own.__name__, None)
+    return (
+        own is not None and own is not WorldModel.transition_durations and own is not getattr(GridWorld, own.__name__, None)
+    )
 
 
 def durations_of(dag: Dag, block: Block, states: Sequence[Any]) -> FloatArray:

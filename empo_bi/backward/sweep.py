@@ -1,4 +1,4 @@
-"""The backward pass, from the last level to the first. It holds the tables of the levels still needed and a block of a slice.
+"""The backward pass, from the last level to the first. It holds the tables of levels still needed and a block of a slice.
 
 One sweep serves everything: in memory or on disk, one thread or many, one or several sets of parameters, one phase or both.
 """
@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.backward.asked import durations_of
+from empo_bi.backward.blocks import NO_FLOATS, Block, LevelBlocks
+from empo_bi.backward.goals import bits_of
+from empo_bi.backward.phases import HumanPhase, RobotPhase, Setting, Work
+from empo_bi.backward.rows import RowPlan, Rows, Table, rows_of
 from empo_bi.dag.slices import ByteArray, FloatArray
 from empo_bi.results.levels import Arrays, ResultLevels
 from empo_bi.runtime.blocks import map_blocks
 from empo_bi.runtime.progress import level_bar
-from empo_bi.solve.asked import durations_of
-from empo_bi.solve.blocks import NO_FLOATS, Block, LevelBlocks
-from empo_bi.solve.goals import bits_of
-from empo_bi.solve.phases import HumanPhase, RobotPhase, Setting, Work
-from empo_bi.solve.rows import RowPlan, Rows, Table, rows_of
 
 PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 

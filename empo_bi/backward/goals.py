@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.backward.blocks import LevelBlocks
 from empo_bi.dag.attainment import FixedGoals, fixed_goals
 from empo_bi.dag.identity import digest_of, key_of
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.errors import GoalError, short_repr
 from empo_bi.runtime.progress import level_bar
-from empo_bi.solve.blocks import LevelBlocks
 
 _NOWHERE = np.zeros(0, dtype=np.int64)
 
@@ -75,7 +75,7 @@ class GoalColumns:
 
     def weights(self, t: int) -> FloatArray:
         """(1, X) or (S, X); 0 for goals that a state does not have."""
-        return self._weights[t] if self._weights else np.array([sum(map(list, self._fixed.weights), [])])
+        return self._weights[t] if self._weights else np.concatenate(self._fixed.weights)[np.newaxis]
 
     def has(self, t: int) -> ByteArray:
         """Which goals a state has, (1, X) or (S, X)."""
@@ -84,7 +84,7 @@ class GoalColumns:
     # --- attainment ---------------------------------------------------------------------------------------------------
 
     def attained(self, t: int, place_M: IndexArray | None = None) -> ByteArray:
-        """One bit per column for each state of level ``t``, or for those at some places, (S, ceil(X / 8)), lowest bit first."""
+        """One bit per column for each state of level ``t``, or for those at some places: (S, ceil(X / 8)), lowest first."""
         if self.dag.shares_bodies and self._fixed.ignore_the_step:
             body_S = self._blocks.bodies(t)
             return self._of_bodies()[body_S if place_M is None else body_S[place_M]]
@@ -166,4 +166,3 @@ def as_bits(bits_SX: npt.NDArray[np.bool_]) -> ByteArray:
 
 def bits_of(packed_SB: ByteArray, n_columns: int) -> npt.NDArray[np.bool_]:
     return np.unpackbits(packed_SB, axis=1, count=n_columns, bitorder="little").astype(np.bool_)
-

@@ -1,4 +1,4 @@
-"""The two phases as objects: each has its tables, computes blocks of states, and hands over the arrays of finished levels."""
+"""The two phases as objects: each has its tables, computes blocks of states, and hands over the arrays of a level."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.backward.asked import beliefs_of, joint_policies_of
+from empo_bi.backward.blocks import NO_FLOATS, Block
+from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.kernels import ATTAINED, human_block, robot_block
+from empo_bi.backward.profiles import Profiles
+from empo_bi.backward.rows import RowPlan, Table
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.errors import GoalError, short_repr
 from empo_bi.options import Params
 from empo_bi.results.levels import Arrays
-from empo_bi.solve.asked import beliefs_of, joint_policies_of
-from empo_bi.solve.blocks import NO_FLOATS, Block
-from empo_bi.solve.goals import GoalColumns
-from empo_bi.solve.kernels import ATTAINED, human_block, robot_block
-from empo_bi.solve.profiles import Profiles
-from empo_bi.solve.rows import RowPlan, Table
 
 _NO_JOINT_MU, _NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
 
 
-
 @dataclass(frozen=True)
 class Precision:
-    """In which types the humans' values rest and are worked with. Whatever concerns the robot is always float64: it spans many
-    orders of magnitude and begins at -1e-10."""
+    """In which types the humans' values rest and are worked with.
+
+    Whatever concerns the robot is always float64: it spans many orders of magnitude and begins at -1e-10.
+    """
 
     rest: str
     work: str
@@ -178,9 +179,9 @@ class RobotPhase:
     def _complain(self, work: Work, m: int, h: int) -> None:
         dag, place = self.setting.goals.dag, int(work.block.place_M[m])
         raise GoalError(
-            f"human {self.setting.goals.humans[h]} has no power in state {short_repr(dag.states(work.t)[place], 300)} on level "
-            f"{dag.level_values[work.t]}: no goal can be attained from there, so the robot's value is not defined; goal lists "
-            "should cover whatever a human can do or reach, for example every cell it can stand on"
+            f"human {self.setting.goals.humans[h]} has no power in state {short_repr(dag.states(work.t)[place], 300)} on "
+            f"level {dag.level_values[work.t]}: no goal can be attained from there, so the robot's value is not defined; "
+            "goal lists should cover whatever a human can do or reach, for example every cell it can stand on"
         )
 
     def end_here(self, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_]) -> None:
@@ -197,4 +198,3 @@ class RobotPhase:
 
 def put_terminal(table: Table, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_], factor: float) -> None:
     table.write[slot_M] = np.where(attained_MX, 1.0 if factor > 0 else ATTAINED, 0.0)
-

@@ -1,7 +1,7 @@
 """The states of a level in blocks, each with the arrays of transitions that kernels walk over.
 
-A level's transitions lie in the slices of the levels that expanded its bodies. They are read there, slice by slice, and never
-put together: a level of a million states would take gigabytes.
+A level's transitions lie in the slices of the levels that expanded its bodies. They are read there, slice by slice, and
+never put together: a level of a million states would take gigabytes.
 """
 
 from __future__ import annotations

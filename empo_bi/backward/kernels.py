@@ -4,8 +4,8 @@ A *continuation* table has, for each successor and column x = (h, g), what arriv
 
 .. math:: c(s', x) = 1 \text{ if } g \text{ is attained in } s', \text{ else } e^{-\rho_h D} V(s', x)
 
-With durations of 1 throughout the discount is part of the table. Otherwise the table has :math:`V` itself, ``ATTAINED`` where
-the goal is attained, and the discount comes with each transition.
+With durations of 1 throughout the discount is part of the table. Otherwise the table has :math:`V` itself, ``ATTAINED``
+where the goal is attained, and the discount comes with each transition.
 
 Every state is computed by itself, so results do not depend on how states are divided into blocks. Tables are float32 or
 float64, and so are the sums over them; everything that has to do with the robot is float64.
@@ -157,7 +157,7 @@ def extreme_over_robots(  # type: ignore[no-untyped-def]
 
 @rule
 def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X):  # type: ignore[no-untyped-def]
-    r"""Policies :math:`\pi(a \mid x) \propto e^{\beta q(a, x)}` and their values :math:`v(x) = \sum_a \pi(a \mid x) q(a, x)`.
+    r"""Policies :math:`\pi(a \mid x) \propto e^{\beta q(a, x)}` and values :math:`v(x) = \sum_a \pi(a \mid x) q(a, x)`.
 
     For ``beta = inf`` the maximisers, compared with ``==``, share equally, and the value is the maximum.
     """
@@ -198,8 +198,8 @@ def human_block(  # type: ignore[no-untyped-def]
 
     .. math:: q(a, x) = \sum_{u: u_h = a} b_h(u) \min_r E(s, (u, r), x)
 
-    Arrays whose first axis is N have one row for all states, or one each. Policies are written to ``pi_MAX`` (M, A, X), values
-    to ``v_MX``, and what arriving at a state will be worth to row ``slot_M[m]`` of ``table``.
+    Arrays whose first axis is N have one row for all states, or one each. Policies are written to ``pi_MAX`` (M, A, X),
+    values to ``v_MX``, and what arriving at a state will be worth to row ``slot_M[m]`` of ``table``.
     """
     U, H = action_UH.shape
     A, X = pi_MAX.shape[1], v_MX.shape[1]
@@ -289,7 +289,7 @@ def power_law(q_R, beta, pi_R):  # type: ignore[no-untyped-def]
 def robot_values(  # type: ignore[no-untyped-def]
     q_R, weight_R, joint_U, row, k, count_EJ, succ_K, prob_K, discount_K, span_K, vr, human_J, robot_J
 ):
-    r""":math:`Q_r(s, r) = \sum_u \pi_H(u) \sum_{s'} T e^{-\rho_r D} V_r(s')`, and the duration weights likewise from ``span_K``."""
+    r""":math:`Q_r(s, r) = \sum_u \pi_H(u) \sum_{s'} T e^{-\rho_r D} V_r(s')`, and duration weights likewise from ``span_K``."""
     q_R[:] = 0
     if span_K.size:
         weight_R[:] = 0

@@ -1,0 +1,352 @@
+"""The documented functions: :func:`compute_human_policy_prior` and :func:`compute_robot_policy`, on top of the one sweep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.identity import digest_of, world_key
+from empo_bi.dag.python_world import LevelFunction
+from empo_bi.options import Belief, Params
+from empo_bi.results.attainment_cache import AttainmentCache
+from empo_bi.results.chain import compute_markov_chain_value_function
+from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
+from empo_bi.results.solution import Solution
+from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.memory import MemoryMonitor, resident_bytes
+from empo_bi.runtime.progress import say
+from empo_bi.solving import Solver, checked_generator
+from empo_bi.world.gridworld import GridWorld
+
+ProgressCallback = Callable[[int, int], None]
+
+
+def compute_human_policy_prior(
+    world_model: Any,
+    human_agent_indices: Sequence[int],
+    possible_goal_generator: Any = None,
+    believed_others_policy: Belief | None = None,
+    *,
+    beta_h: float = 10.0,
+    gamma_h: float | None = None,
+    rho_h: float | None = None,
+    parallel: bool = False,
+    num_workers: int | None = None,
+    level_fct: LevelFunction | None = None,
+    return_Vh: bool = False,
+    return_attainment_cache: bool = False,
+    progress_callback: ProgressCallback | None = None,
+    quiet: bool = False,
+    min_free_memory_fraction: float = 0.1,
+    memory_check_interval: int = 100,
+    memory_pause_duration: float = 60.0,
+    memory_profile: bool = False,
+    use_disk_slicing: bool = False,
+    disk_cache_dir: str | os.PathLike[str] | None = None,
+    use_float16: bool = True,
+    use_compression: bool = False,
+    archive_dir: str | os.PathLike[str] | None = None,
+    use_attainment_cache: bool = True,
+    optimistic: bool = False,
+    memory_limit: int | float | str | None = None,
+) -> Any:
+    r"""Phase 1: how a goal-directed human would act, for each human, state and goal.
+
+    .. math::
+        q(s, a, g) = \sum_o b(o) \min_r \sum_{s'} T(s' \mid s, (a, o, r)) \,
+            [1 \text{ if } g \text{ is attained in } s', \text{ else } e^{-\rho_h D} V_h(s', g)]
+
+    with :math:`\pi(a \mid s, g) \propto e^{\beta_h q(s, a, g)}` and :math:`V_h = \sum_a \pi(a) q(a)`. In a state where the
+    goal is attained already, the policy is action 0 and the value 0.
+
+    Parameters
+    ----------
+    world_model : GridWorld, or any world written in Python
+    human_agent_indices : the humans to plan for; every other agent counts as a robot
+    possible_goal_generator : what has ``generate(state, agent_index)``; by default the world's own
+    believed_others_policy : ``f(state, agent_index, action) -> [(probability, actions of all agents)]``
+        What a human believes of the other humans; by default all their actions are equally likely.
+    beta_h, gamma_h, rho_h, optimistic : as in :class:`Params`
+    parallel, num_workers : several workers, by default one per core; the numbers are the same
+    level_fct : ``f(state) -> int``, for worlds written in Python; without it levels are derived
+    return_Vh, return_attainment_cache : also return ``Vh[state][human][goal]``, and the cache
+    progress_callback : ``f(done, total)``, called once per state
+    quiet : no bars, no messages
+    min_free_memory_fraction, memory_check_interval, memory_pause_duration : as in :class:`MemoryMonitor`
+    memory_profile : tell, level by level, how much memory is held
+    use_disk_slicing : keep transitions and values on disk, level by level
+    disk_cache_dir : where; what is there is kept and used again. By default a temporary folder that goes with the result
+    use_float16 : values rest in float16 and are worked with in float32; False makes everything float64
+    use_compression : compress what goes to disk
+    archive_dir : also keep the values there, as a store that :func:`open_values` reads
+    use_attainment_cache : leave the attainment cache on the world, as ``_attainment_cache``
+    memory_limit : ``"2GB"``, bytes, or a fraction of the available memory
+
+    Returns
+    -------
+    prior, or ``(prior, Vh)``, ``(prior, cache)``, ``(prior, Vh, cache)``
+        A :class:`TabularHumanPolicyPrior`. Tables are views of arrays, made when they are asked for.
+
+    Examples
+    --------
+    >>> from empo_bi import load_world
+    >>> world = load_world("basics/first_steps", max_steps=3)
+    >>> prior = compute_human_policy_prior(world, world.human_agent_indices, quiet=True)
+    >>> prior(world.initial_state(), 0).round(2).sum()
+    np.float64(1.0)
+    """
+    params = Params(beta_h=beta_h, gamma_h=gamma_h, rho_h=rho_h, optimistic=optimistic,
+                    believed_others_policy=believed_others_policy)  # fmt: skip
+    run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
+              memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
+              use_compression, archive_dir, memory_limit)  # fmt: skip
+    solution = run.solve(
+        params, human_agent_indices=human_agent_indices, robot_agent_indices=(),
+        possible_goal_generator=possible_goal_generator, phase_2=False,
+    )  # fmt: skip
+    cache = AttainmentCache(solution.blocks, solution.goal_columns)
+    world_model._attainment_cache = cache if use_attainment_cache else None
+    if use_disk_slicing:
+        world_model._disk_dag = solution.dag
+    results = [solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else [])]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def compute_robot_policy(
+    world_model: Any,
+    human_agent_indices: Sequence[int],
+    robot_agent_indices: Sequence[int],
+    possible_goal_generator: Any = None,
+    human_policy_prior: Any = None,
+    *,
+    beta_r: float = 10.0,
+    gamma_h: float | None = None,
+    gamma_r: float | None = None,
+    rho_h: float | None = None,
+    rho_r: float | None = None,
+    zeta: float = 1.0,
+    xi: float = 1.0,
+    eta: float = 1.0,
+    terminal_Vr: float = -1e-10,
+    parallel: bool = False,
+    num_workers: int | None = None,
+    level_fct: LevelFunction | None = None,
+    return_values: bool = False,
+    return_markov_chain: bool = False,
+    progress_callback: ProgressCallback | None = None,
+    quiet: bool = False,
+    min_free_memory_fraction: float = 0.1,
+    memory_check_interval: int = 100,
+    memory_pause_duration: float = 60.0,
+    memory_profile: bool = False,
+    sliced_cache: Any = None,
+    archive_dir: str | os.PathLike[str] | None = None,
+    use_disk_slicing: bool = False,
+    disk_cache_dir: str | os.PathLike[str] | None = None,
+    use_compression: bool = False,
+    use_float16: bool = True,
+    memory_limit: int | float | str | None = None,
+) -> Any:
+    r"""Phase 2: a robot policy that increases the humans' power.
+
+    .. math::
+        \pi_r(r \mid s) \propto (-Q_r(s, r))^{-\beta_r}, \quad
+        X_h(s) = \sum_g w_h(g) V_h^e(s, g)^\zeta, \quad
+        U_r(s) = -\Big(\tfrac{1}{|H|} \sum_h X_h(s)^{-\xi}\Big)^\eta
+
+    ``docs/solving.md`` has all definitions.
+
+    Parameters
+    ----------
+    world_model, human_agent_indices, robot_agent_indices : agents in neither list play action 0
+    possible_goal_generator : by default the world's own
+    human_policy_prior : optional
+        What :func:`compute_human_policy_prior` returned, or any object with ``profile_distribution(state)`` and
+        ``profile_distribution_with_fixed_goal(state, agent_index, goal)``, or a function ``f(state, agent_index, goal)``
+        that returns action probabilities (for the goal None, over all goals). By default phase 1 is run with its own
+        defaults.
+    beta_r, gamma_h, gamma_r, rho_h, rho_r, zeta, xi, eta, terminal_Vr : as in :class:`Params`
+    return_values : also return ``Vr[state]`` and ``Vhe[state][human][goal]``
+    return_markov_chain : also return the chain that both policies make, a :class:`MarkovChain`
+    sliced_cache : what phase 1 returned as its attainment cache; its DAG is used again
+    others : as in :func:`compute_human_policy_prior`
+
+    Returns
+    -------
+    policy, then ``Vr, Vhe`` and ``chain`` if asked for
+        A :class:`TabularRobotPolicy`; tables are views of arrays, made when they are asked for.
+
+    Examples
+    --------
+    >>> from empo_bi import load_world
+    >>> world = load_world("asymmetric_freeing", max_steps=3)
+    >>> policy, Vr, Vhe = compute_robot_policy(
+    ...     world, world.human_agent_indices, world.robot_agent_indices, return_values=True, quiet=True)
+    >>> Vr[world.initial_state()] < 0
+    True
+    """
+    params = Params(beta_r=beta_r, gamma_h=gamma_h, gamma_r=gamma_r, rho_h=rho_h, rho_r=rho_r, zeta=zeta, xi=xi, eta=eta,
+                    terminal_Vr=terminal_Vr)  # fmt: skip
+    run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
+              memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
+              use_compression, archive_dir, memory_limit)  # fmt: skip
+    generator = checked_generator(world_model, possible_goal_generator)
+    given, human_params = checked_prior(human_policy_prior, world_model, human_agent_indices, generator)
+    caches = [sliced_cache, getattr(world_model, "_attainment_cache", None)]
+    solution = run.solve(
+        params, human_agent_indices=human_agent_indices, robot_agent_indices=robot_agent_indices,
+        possible_goal_generator=generator, human_policy_prior=given, human_params=human_params,
+        dag=run.dag_at_hand([getattr(human_policy_prior, "solution", None), *caches]),
+    )  # fmt: skip
+    results = [
+        solution.robot_policy,
+        *([solution.Vr, solution.Vhe] if return_values else []),
+        *([solution.markov_chain] if return_markov_chain else []),
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The switches that both functions have in common, and what follows from them."""
+
+    world: Any
+    parallel: bool
+    num_workers: int | None
+    level_fct: LevelFunction | None
+    progress_callback: ProgressCallback | None
+    quiet: bool
+    min_free_memory_fraction: float
+    memory_check_interval: int
+    memory_pause_duration: float
+    memory_profile: bool
+    use_disk_slicing: bool
+    disk_cache_dir: str | os.PathLike[str] | None
+    use_float16: bool
+    use_compression: bool
+    archive_dir: str | os.PathLike[str] | None
+    memory_limit: int | float | str | None
+
+    @property
+    def workers(self) -> int:
+        if not self.parallel:
+            return 1
+        return checked_workers(-1 if self.num_workers is None else self.num_workers)
+
+    @property
+    def out(self) -> Any:
+        """None for memory, True for a temporary folder, else a folder of this world's own in the cache."""
+        if not self.use_disk_slicing:
+            return None
+        if self.disk_cache_dir is None:
+            return True
+        key = world_key(self.world)
+        name = os.urandom(6).hex() if key is None else digest_of(repr(key))
+        return Path(self.disk_cache_dir) / name
+
+    def solve(self, params: Params, *, dag: Dag | None = None, **options: Any) -> Solution:
+        monitor = MemoryMonitor(
+            self.min_free_memory_fraction, self.memory_check_interval, self.memory_pause_duration, verbose=not self.quiet
+        )
+        if callable(getattr(self.world, "reset", None)):
+            self.world.reset()
+        has_levels = isinstance(self.world, GridWorld) or getattr(self.world, "time_homogeneous", False) is True
+        if self.use_disk_slicing and not has_levels and self.level_fct is None and not self.quiet:
+            say("no level_fct was given; levels are derived from the transitions: a state's level is its longest path")
+        solver = Solver(
+            self.world, [params], out=self.out, dag=dag, level_fct=self.level_fct,
+            precision="float16" if self.use_float16 else "float64", compression=self.use_compression,
+            memory_limit=self.memory_limit, workers=self.workers, progress=not self.quiet, monitor=monitor,
+            archive=self.archive_dir, after_level=self._after_level(), **options,
+        )  # fmt: skip
+        return solver.solutions()[0]
+
+    def _after_level(self) -> Callable[[int, int, int], None]:
+        done = [0]
+
+        def after_level(t: int, n_states: int, total: int) -> None:
+            if self.progress_callback is not None:
+                for i in range(done[0] + 1, done[0] + n_states + 1):
+                    self.progress_callback(i, total)
+            done[0] += n_states
+            if self.memory_profile and not self.quiet:
+                say(f"level {t}: {n_states:,} states, the process holds {resident_bytes() / 1e6:,.0f} MB")
+
+        return after_level
+
+    def dag_at_hand(self, holders: Sequence[Any]) -> Dag | None:
+        """A DAG that an earlier call left behind, if it is one of this world as it is now."""
+        key = world_key(self.world)
+        for dag in (getattr(holder, "dag", None) for holder in holders):
+            if isinstance(dag, Dag) and key is not None and dag.world_key == key and dag.is_usable:
+                on_disk = not hasattr(dag.levels, "_slices")
+                if on_disk == self.use_disk_slicing:
+                    return dag
+        return None
+
+
+class CallablePrior(HumanPolicyPrior):
+    """A function ``f(state, agent_index, goal)`` as a prior."""
+
+    def __init__(self, function: Callable[..., Any], world_model: Any, human_agent_indices: Sequence[int]) -> None:
+        super().__init__(world_model, human_agent_indices)
+        self.function = function
+
+    def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
+        found = np.asarray(self.function(state, human_agent_index, possible_goal), dtype=np.float64)
+        n_actions = int(self.world_model.action_space.n)
+        if found.shape != (n_actions,) or not (found >= 0).all():
+            raise ValueError(
+                f"human_policy_prior({state!r}, {human_agent_index}, {possible_goal!r}) gave {found!r}; expected "
+                f"{n_actions} probabilities, one for each action"
+            )
+        return found
+
+
+def checked_prior(prior: Any, world: Any, humans: Sequence[int], generator: Any) -> tuple[Any, Params | None]:
+    """A prior to be asked, or the parameters of phase 1, which is then part of the same sweep.
+
+    Raises
+    ------
+    ValueError
+        For a prior of other humans or of another world.
+    """
+    if prior is None:
+        return None, Params()
+    of = getattr(prior, "human_agent_indices", None)
+    if of is not None and list(of) != list(humans):
+        raise ValueError(
+            f"human_policy_prior was computed for the humans {list(of)}, human_agent_indices says {list(humans)}; they have "
+            "to be the same in the same order"
+        )
+    solution = getattr(prior, "solution", None) if isinstance(prior, TabularHumanPolicyPrior) else None
+    if solution is not None and solution.dag.world_key != world_key(world):
+        raise ValueError(
+            "human_policy_prior was computed for another world, or for another horizon; compute it for this one"
+        )
+    theirs = getattr(prior, "world_model", None)
+    if solution is None and theirs is not None and theirs is not world and world_key(theirs) != world_key(world):
+        raise ValueError("human_policy_prior belongs to another world; give one for this world, or call set_world_model")
+    if solution is not None and solution.goal_columns.generator is generator:
+        return None, solution.human_params
+    if hasattr(prior, "profile_distribution") and hasattr(prior, "profile_distribution_with_fixed_goal"):
+        return prior, None
+    if callable(prior):
+        return CallablePrior(prior, world, humans), None
+    raise TypeError(
+        f"human_policy_prior={prior!r} is no prior: it needs profile_distribution(state) and "
+        "profile_distribution_with_fixed_goal(state, agent_index, goal), or has to be a function f(state, agent_index, goal)"
+    )
+
+
+__all__ = [
+    "compute_human_policy_prior",
+    "compute_markov_chain_value_function",
+    "compute_robot_policy",
+]
