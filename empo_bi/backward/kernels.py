@@ -289,7 +289,7 @@ def power_law(q_R, beta, pi_R):  # type: ignore[no-untyped-def]
 def robot_values(  # type: ignore[no-untyped-def]
     q_R, weight_R, joint_U, row, k, count_EJ, succ_K, prob_K, discount_K, span_K, vr, human_J, robot_J
 ):
-    r""":math:`Q_r(s, r) = \sum_u \pi_H(u) \sum_{s'} T e^{-\rho_r D} V_r(s')`, and duration weights likewise from ``span_K``."""
+    r""":math:`Q_r(s, r) = \sum_u \pi_H(u) \sum_{s'} T e^{-\rho_r D} V_r(s')`, and likewise duration weights."""
     q_R[:] = 0
     if span_K.size:
         weight_R[:] = 0

@@ -40,7 +40,7 @@ class HumanPolicyPrior(ABC):
         return int(np.random.choice(len(given), p=normalised(given)))  # noqa: NPY002
 
     def profile_distribution(self, state: Any, device: Any = None) -> list[Profile]:
-        """``(probability, [action of each human])`` for all that may happen: humans are independent, the last changes fastest.
+        """``(probability, [action of each human])`` for all that may happen; humans independent, the last one fastest.
 
         ``device`` is accepted for compatibility: what is returned are plain lists, wherever they were computed.
         """
