@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-all lint format bench bench-dag clean
+.PHONY: help demo test test-all lint format bench bench-dag bench-solve clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ bench: $(VENV)/.installed  ## measure the compiled worlds against the plain orac
 
 bench-dag: $(VENV)/.installed  ## measure enumeration: time, memory, disk (several minutes)
 	$(BIN)/python benchmarks/bench_dag.py
+
+bench-solve: $(VENV)/.installed  ## measure solving: time, memory, disk, workers (several minutes)
+	$(BIN)/python benchmarks/bench_solve.py
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

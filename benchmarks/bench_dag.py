@@ -25,7 +25,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import re
 import subprocess
 import sys
@@ -33,18 +32,16 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import psutil
-
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the oracle lives there
 
+from measuring import QUIET, OtherWork, Table, notes, peak_bytes, take_turns, wanted  # noqa: E402
 from oracle.gridworld import enumerate_levels, parse  # noqa: E402
 
 from empo_bi import Dag, enumerate_dag, load_world, worlds  # noqa: E402
@@ -52,7 +49,6 @@ from empo_bi import Dag, enumerate_dag, load_world, worlds  # noqa: E402
 WORLD = "asymmetric_freeing"
 COMPRESSIONS: dict[str, Any] = {"none": False, "lz4": "lz4", "zstd 1": 1, "zstd 3": 3, "zstd 5": 5}
 WARM_UP_STEPS = 3
-QUIET = 0.15  # cores that others may use while a run counts as undisturbed
 
 
 @dataclass(frozen=True)
@@ -127,59 +123,11 @@ def sizes_on_disk(folder: Path) -> tuple[int, int, int]:
     return sum(size for _, size in files), named[0], named[1]
 
 
-def take_turns(jobs: Mapping[Any, Callable[[], Run]], sizes: Sizes, by: str = "seconds") -> dict[Any, Run]:
-    """The fastest undisturbed run of each job. All have had as many turns as the others, short ones more than long ones."""
-    runs: dict[Any, list[Run]] = {name: [] for name in jobs}
-    begin, rounds, is_enough = time.perf_counter(), 0, False
-    while not is_enough:
-        for name, job in jobs.items():
-            runs[name].append(job())
-        rounds += 1
-        is_quiet = all(not all(run.is_disturbed for run in done) for done in runs.values())
-        is_enough = rounds >= sizes.rounds and time.perf_counter() - begin >= sizes.seconds
-        is_enough &= is_quiet or rounds >= sizes.most_rounds
-    return {name: min(done, key=lambda run: (run.is_disturbed, getattr(run, by))) for name, done in runs.items()}
-
-
 def warm_up() -> None:
     """Load or compile all kernels, and import what stores need."""
     for to_disk in (False, True):
         enumerate_once(WARM_UP_STEPS, to_disk=to_disk)
     enumerate_once(WARM_UP_STEPS, workers=2)
-
-
-def peak_bytes() -> int:
-    """The most memory that this process has held so far.
-
-    Linux hands ``ru_maxrss`` on from the process that starts another one, so that a child of a large process seems large
-    itself; ``VmHWM`` is the child's own.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-class OtherWork:
-    """How much of the machine others used since construction, in cores; 0 where that cannot be told."""
-
-    def __init__(self) -> None:
-        self._begin = time.perf_counter()
-        self._busy = self._busy_seconds()
-
-    def cores(self) -> float:
-        return max(0.0, (self._busy_seconds() - self._busy) / (time.perf_counter() - self._begin))
-
-    @staticmethod
-    def _busy_seconds() -> float:
-        """CPU seconds of the machine, stolen ones included, without those of this process and its children."""
-        machine = psutil.cpu_times()
-        mine = os.times()
-        busy = machine.user + machine.system + getattr(machine, "steal", 0.0)
-        return busy - (mine.user + mine.system + mine.children_user + mine.children_system)
 
 
 def print_peak(steps: int, place: str) -> None:
@@ -196,29 +144,6 @@ def peak_of(steps: int, place: str) -> tuple[int, Run]:
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
-
-
-class Table:
-    """Rows of texts, aligned to the right, printed as they come."""
-
-    def __init__(self, title: str, **columns: int) -> None:
-        """``columns``: name, with spaces for underlines, and width of each."""
-        self.widths = list(columns.values())
-        print(f"\n{title}\n")
-        self.row(*(name.replace("_", " ") for name in columns))
-        print("-" * sum(self.widths), flush=True)
-
-    def row(self, *cells: str, note: str = "") -> None:
-        line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, self.widths, strict=False))
-        print(f"{line}   {note}".rstrip(), flush=True)
-
-
-def notes(*texts: str) -> str:
-    return "; ".join(text for text in texts if text)
-
-
-def wanted(is_met: bool, what: str) -> str:
-    return f"wanted: {what}{'' if is_met else ', NOT MET'}"
 
 
 def print_oracle(sizes: Sizes) -> None:

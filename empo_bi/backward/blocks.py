@@ -92,7 +92,9 @@ class LevelBlocks:
         """All states of level ``t`` that go on, in some order; those in no block are terminal."""
         body_S = self.bodies(t)
         goes_on = self.going_on(t)
-        for i in self._sources(t):
+        sources = self._sources(t)
+        for n, i in enumerate(sources):
+            self.dag.levels.prefetch(sources[n + 1 : n + 2])
             piece = self.dag.levels[i]
             inside, row_M = places_in(piece.expanded, body_S)
             keep = goes_on[inside]

@@ -72,15 +72,30 @@ def exp_nonpositive(x: float) -> float:
 
 
 @inlined
-def n_successors(row, j, count_EJ):  # type: ignore[no-untyped-def]
-    """Of a (row, profile); an empty ``count_EJ`` says one each."""
-    return np.int64(1) if count_EJ.size == 0 else np.int64(count_EJ[row, j])
+def find_entries(at_J, row, start_E, count_EJ):  # type: ignore[no-untyped-def]
+    """Where the successors of each profile begin, and where those of the last end (J + 1).
+
+    An empty ``count_EJ`` says that each profile has one successor.
+    """
+    n_profiles = at_J.size - 1
+    if count_EJ.size == 0:
+        for j in range(n_profiles + 1):
+            at_J[j] = row * n_profiles + j
+    else:
+        k = start_E[row]
+        for j in range(n_profiles):
+            at_J[j] = k
+            k += count_EJ[row, j]
+        at_J[n_profiles] = k
 
 
 @inlined
-def first_entry(row, start_E, n_profiles):  # type: ignore[no-untyped-def]
-    """Where a row's successors begin; an empty ``start_E`` says that each profile has one."""
-    return np.int64(row * n_profiles) if start_E.size == 0 else np.int64(start_E[row])
+def are_certain(j_R, at_J):  # type: ignore[no-untyped-def]
+    """Whether each of some profiles has one successor, which then has probability 1."""
+    more = np.int64(0)
+    for r in range(j_R.size):
+        more += at_J[j_R[r] + 1] - at_J[j_R[r]] - 1
+    return more == 0
 
 
 @inlined
@@ -118,41 +133,106 @@ def put_continuation(table, slot, v_X, bits_B, factor):  # type: ignore[no-untyp
 # --- phase 1 ----------------------------------------------------------------------------------------------------------
 
 
+@inlined
+def least_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
+    """The least of some rows, column by column. Four rows at a time: what is between loops costs more than the loops."""
+    R, X = j_R.size, out_X.size
+    r = 0
+    for x in range(X):
+        out_X[x] = np.inf
+    while r + 4 <= R:
+        a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
+        for x in range(X):
+            out_X[x] = min(out_X[x], min(min(table[a, x], table[b, x]), min(table[c, x], table[d, x])))
+        r += 4
+    while r < R:
+        a = succ_K[at_J[j_R[r]]]
+        for x in range(X):
+            out_X[x] = min(out_X[x], table[a, x])
+        r += 1
+
+
+@inlined
+def greatest_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
+    """The same with the greatest."""
+    R, X = j_R.size, out_X.size
+    r = 0
+    for x in range(X):
+        out_X[x] = -np.inf
+    while r + 4 <= R:
+        a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
+        for x in range(X):
+            out_X[x] = max(out_X[x], max(max(table[a, x], table[b, x]), max(table[c, x], table[d, x])))
+        r += 4
+    while r < R:
+        a = succ_K[at_J[j_R[r]]]
+        for x in range(X):
+            out_X[x] = max(out_X[x], table[a, x])
+        r += 1
+
+
 @rule
 def extreme_over_robots(  # type: ignore[no-untyped-def]
-    best_UX, sum_X, cell, row, k, count_EJ, succ_K, prob_K, discount_K, continuation, human_J, first_J, optimistic
+    best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic
 ):
     r"""``best_UX[u, x]``: the least (greatest, if optimistic) over the robots' profiles r of :math:`E(s, (u, r), x)`."""
+    U, R = profile_UR.shape
     X = sum_X.size
-    for j in range(human_J.size):
-        n = n_successors(row, j, count_EJ)
-        u = human_J[j]
-        if n == 1 and discount_K.size == 0:  # the only successor has probability 1, and its row is taken as it is
-            s = succ_K[k]
-            if first_J[j]:
-                for x in range(X):
-                    best_UX[u, x] = continuation[s, x]
-            elif optimistic:
-                for x in range(X):
-                    best_UX[u, x] = max(best_UX[u, x], continuation[s, x])
+    for u in range(U):
+        best_X, j_R = best_UX[u], profile_UR[u]
+        if discount_K.size == 0 and are_certain(j_R, at_J):
+            if optimistic:
+                greatest_of_rows(best_X, j_R, at_J, succ_K, continuation)
             else:
-                for x in range(X):
-                    best_UX[u, x] = min(best_UX[u, x], continuation[s, x])
-        else:
+                least_of_rows(best_X, j_R, at_J, succ_K, continuation)
+            continue
+        for r in range(R):
             for x in range(X):
                 sum_X[x] = 0
-            for i in range(n):
-                add_continuation(sum_X, np.float64(1.0), k + i, succ_K, prob_K, discount_K, continuation, cell)
-            if first_J[j]:
+            for k in range(at_J[j_R[r]], at_J[j_R[r] + 1]):
+                add_continuation(sum_X, np.float64(1.0), k, succ_K, prob_K, discount_K, continuation, cell)
+            if r == 0:
                 for x in range(X):
-                    best_UX[u, x] = sum_X[x]
+                    best_X[x] = sum_X[x]
             elif optimistic:
                 for x in range(X):
-                    best_UX[u, x] = max(best_UX[u, x], sum_X[x])
+                    best_X[x] = max(best_X[x], sum_X[x])
             else:
                 for x in range(X):
-                    best_UX[u, x] = min(best_UX[u, x], sum_X[x])
-        k += n
+                    best_X[x] = min(best_X[x], sum_X[x])
+
+
+@rule
+def expected_over_others(out_AX, in_UX, weight_HU, profile_HAO, cell):  # type: ignore[no-untyped-def]
+    r"""``out_AX[a, x]`` = :math:`\sum_{u: u_h = a}` weight(h, u) ``in_UX[u, x]``: what each own action means, x = (h, g).
+
+    ``profile_HAO`` has, for each human and action, the human profiles with that action.
+    """
+    H, A, n_others = profile_HAO.shape
+    G = out_AX.shape[1] // H
+    for h in range(H):
+        for a in range(A):
+            first, last = h * G, h * G + G
+            for x in range(first, last):
+                out_AX[a, x] = 0
+            o = 0
+            while o + 4 <= n_others:
+                u_O = profile_HAO[h, a]
+                i, j, k, n = u_O[o], u_O[o + 1], u_O[o + 2], u_O[o + 3]
+                cell[0], cell[1] = weight_HU[h, i], weight_HU[h, j]
+                p, q = cell[0], cell[1]
+                cell[0], cell[1] = weight_HU[h, k], weight_HU[h, n]
+                s, t = cell[0], cell[1]
+                for x in range(first, last):
+                    out_AX[a, x] += (p * in_UX[i, x] + q * in_UX[j, x]) + (s * in_UX[k, x] + t * in_UX[n, x])
+                o += 4
+            while o < n_others:
+                i = profile_HAO[h, a, o]
+                cell[0] = weight_HU[h, i]
+                p = cell[0]
+                for x in range(first, last):
+                    out_AX[a, x] += p * in_UX[i, x]
+                o += 1
 
 
 @rule
@@ -192,7 +272,7 @@ def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X):  # type: ignore[no-untyped-
 @kernel
 def human_block(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_K, continuation, attained_MB, has_NX, belief_NHU,
-    human_J, first_J, action_UH, beta, factor, optimistic, pi_MAX, v_MX, table,
+    profile_UR, profile_HAO, beta, factor, optimistic, pi_MAX, v_MX, table,
 ):  # fmt: skip
     r"""Phase 1 for M states: goal-conditioned policies and values of the humans.
 
@@ -201,28 +281,16 @@ def human_block(  # type: ignore[no-untyped-def]
     Arrays whose first axis is N have one row for all states, or one each. Policies are written to ``pi_MAX`` (M, A, X),
     values to ``v_MX``, and what arriving at a state will be worth to row ``slot_M[m]`` of ``table``.
     """
-    U, H = action_UH.shape
-    A, X = pi_MAX.shape[1], v_MX.shape[1]
-    G = X // H
+    U, A, X = profile_UR.shape[0], pi_MAX.shape[1], v_MX.shape[1]
     best_UX = np.empty((U, X), v_MX.dtype)
     q_AX = np.empty((A, X), v_MX.dtype)
     top_X, sum_X = np.empty(X, v_MX.dtype), np.empty(X, v_MX.dtype)
+    at_J = np.empty(profile_UR.size + 1, np.int64)
     cell = np.ones(3, v_MX.dtype)
     for m in range(row_M.size):
-        row = row_M[m]
-        k = first_entry(row, start_E, human_J.size)
-        extreme_over_robots(
-            best_UX, sum_X, cell, row, k, count_EJ, succ_K, prob_K, discount_K, continuation, human_J, first_J, optimistic
-        )
-        belief_HU = belief_NHU[m if belief_NHU.shape[0] > 1 else 0]
-        q_AX[:] = 0
-        for u in range(U):
-            for h in range(H):
-                a = action_UH[u, h]
-                cell[0] = belief_HU[h, u]
-                b = cell[0]
-                for x in range(h * G, h * G + G):
-                    q_AX[a, x] += b * best_UX[u, x]
+        find_entries(at_J, row_M[m], start_E, count_EJ)
+        extreme_over_robots(best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic)
+        expected_over_others(q_AX, best_UX, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
         pi_AX, v_X, bits_B = pi_MAX[m], v_MX[m], attained_MB[m]
         boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X)
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
@@ -247,27 +315,30 @@ def marginals(pi_AX, weight_X, marginal_HA):  # type: ignore[no-untyped-def]
     for h in range(H):
         total = np.float64(0.0)
         for a in range(A):
-            mass = np.float64(0.0)
-            for x in range(h * G, h * G + G):
-                mass += weight_X[x] * pi_AX[a, x]
-            marginal_HA[h, a] = mass
-            total += mass
+            even, odd = np.float64(0.0), np.float64(0.0)  # two sums, neither of which waits for the other
+            for x in range(h * G, h * G + G - 1, 2):
+                even += weight_X[x] * pi_AX[a, x]
+                odd += weight_X[x + 1] * pi_AX[a, x + 1]
+            if G % 2:
+                even += weight_X[h * G + G - 1] * pi_AX[a, h * G + G - 1]
+            marginal_HA[h, a] = even + odd
+            total += even + odd
         for a in range(A):
             marginal_HA[h, a] = marginal_HA[h, a] / total if total > 0 else np.float64(1.0) / A
 
 
 @inlined
-def joint_of(marginal_HA, action_UH, joint_U, others_UH):  # type: ignore[no-untyped-def]
+def joint_of(marginal_HA, action_UH, joint_U, others_HU):  # type: ignore[no-untyped-def]
     """The humans' joint distribution, and that of all but one of them."""
     U, H = action_UH.shape
     for u in range(U):
         joint_U[u] = 1
         for h in range(H):
             joint_U[u] *= marginal_HA[h, action_UH[u, h]]
-            others_UH[u, h] = 1
+            others_HU[h, u] = 1
             for i in range(H):
                 if i != h:
-                    others_UH[u, h] *= marginal_HA[i, action_UH[u, i]]
+                    others_HU[h, u] *= marginal_HA[i, action_UH[u, i]]
 
 
 @inlined
@@ -287,38 +358,68 @@ def power_law(q_R, beta, pi_R):  # type: ignore[no-untyped-def]
 
 @rule
 def robot_values(  # type: ignore[no-untyped-def]
-    q_R, weight_R, joint_U, row, k, count_EJ, succ_K, prob_K, discount_K, span_K, vr, human_J, robot_J
+    q_R, weight_R, joint_U, at_J, succ_K, prob_K, discount_K, span_K, vr, profile_UR
 ):
     r""":math:`Q_r(s, r) = \sum_u \pi_H(u) \sum_{s'} T e^{-\rho_r D} V_r(s')`, and likewise duration weights."""
-    q_R[:] = 0
-    if span_K.size:
-        weight_R[:] = 0
-    for j in range(human_J.size):
-        n = n_successors(row, j, count_EJ)
-        r, share = robot_J[j], joint_U[human_J[j]]
-        if r >= 0 and share > 0:
-            for i in range(k, k + n):
-                p = share * prob_K[i] if prob_K.size else share
-                q_R[r] += p * vr[succ_K[i]] * (discount_K[i] if discount_K.size else np.float64(1.0))
+    U, R = profile_UR.shape
+    for r in range(R):
+        q_R[r] = 0
+        if span_K.size:
+            weight_R[r] = 0
+    for u in range(U):
+        share = joint_U[u]
+        if share == 0:
+            continue
+        for r in range(R):
+            j = profile_UR[u, r]
+            for k in range(at_J[j], at_J[j + 1]):
+                p = share * prob_K[k] if prob_K.size else share
+                q_R[r] += p * vr[succ_K[k]] * (discount_K[k] if discount_K.size else np.float64(1.0))
                 if span_K.size:
-                    weight_R[r] += p * span_K[i]
-        k += n
+                    weight_R[r] += p * span_K[k]
+
+
+@inlined
+def mean_of_rows(out_X, weight_R, cell, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
+    """The weighted sum of some rows. Four rows at a time, as above."""
+    R, X = j_R.size, out_X.size
+    r = 0
+    for x in range(X):
+        out_X[x] = 0
+    while r + 4 <= R:
+        a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
+        cell[0], cell[1] = weight_R[r], weight_R[r + 1]
+        p, q = cell[0], cell[1]
+        cell[0], cell[1] = weight_R[r + 2], weight_R[r + 3]
+        s, t = cell[0], cell[1]
+        for x in range(X):
+            out_X[x] += (p * table[a, x] + q * table[b, x]) + (s * table[c, x] + t * table[d, x])
+        r += 4
+    while r < R:
+        a = succ_K[at_J[j_R[r]]]
+        cell[0] = weight_R[r]
+        p = cell[0]
+        for x in range(X):
+            out_X[x] += p * table[a, x]
+        r += 1
 
 
 @rule
 def expected_over_robots(  # type: ignore[no-untyped-def]
-    mean_UX, cell, pi_R, row, k, count_EJ, succ_K, prob_K, discount_K, continuation, human_J, robot_J
+    mean_UX, cell, pi_R, at_J, succ_K, prob_K, discount_K, continuation, profile_UR
 ):
     r"""``mean_UX[u, x]`` = :math:`\sum_r \pi_r(r) E(s, (u, r), x)` with the continuation under both policies."""
-    mean_UX[:] = 0
-    for j in range(human_J.size):
-        n = n_successors(row, j, count_EJ)
-        r = robot_J[j]
-        if r >= 0:
-            mean_X = mean_UX[human_J[j]]
-            for i in range(k, k + n):
-                add_continuation(mean_X, pi_R[r], i, succ_K, prob_K, discount_K, continuation, cell)
-        k += n
+    U, R = profile_UR.shape
+    for u in range(U):
+        mean_X, j_R = mean_UX[u], profile_UR[u]
+        if discount_K.size == 0 and are_certain(j_R, at_J):
+            mean_of_rows(mean_X, pi_R, cell, j_R, at_J, succ_K, continuation)
+            continue
+        for x in range(mean_X.size):
+            mean_X[x] = 0
+        for r in range(R):
+            for k in range(at_J[j_R[r]], at_J[j_R[r] + 1]):
+                add_continuation(mean_X, pi_R[r], k, succ_K, prob_K, discount_K, continuation, cell)
 
 
 @inlined
@@ -334,7 +435,7 @@ def power(v_X, weight_X, first, last, zeta):  # type: ignore[no-untyped-def]
 @kernel
 def robot_block(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_h_K, discount_r_K, span_K, continuation, vr,
-    attained_MB, has_NX, weight_NX, pi_MAX, joint_MU, joint_MXU, human_J, robot_J, action_UH,
+    attained_MB, has_NX, weight_NX, pi_MAX, joint_MU, joint_MXU, profile_UR, profile_HAO, action_UH, n_profiles,
     beta, factor_h, factor_r, span, zeta, xi, eta, v_MX, xh_MH, qr_MR, vr_M, table, vr_table,
 ):  # fmt: skip
     r"""Phase 2 for M states: the robot's policy and what both policies together are worth.
@@ -355,40 +456,38 @@ def robot_block(  # type: ignore[no-untyped-def]
     is_given = joint_MU.shape[0] > 0
     mean_UX = np.empty((U, X), v_MX.dtype)
     marginal_HA = np.empty((H, A), np.float64)
-    own_joint_U, others_UH = np.empty(U, np.float64), np.empty((U, H), np.float64)
+    joint_U, others_HU = np.empty(U, np.float64), np.empty((H, U), np.float64)
+    mean_AX = np.empty((A, X), v_MX.dtype)
     pi_R, weight_R = np.empty(R, np.float64), np.full(R, span)
+    at_J = np.empty(n_profiles + 1, np.int64)
     cell = np.ones(3, v_MX.dtype)
     powerless = np.int64(-1)
     for m in range(row_M.size):
-        row = row_M[m]
-        k = first_entry(row, start_E, human_J.size)
+        find_entries(at_J, row_M[m], start_E, count_EJ)
         weight_X = weight_NX[m if weight_NX.shape[0] > 1 else 0]
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
-        joint_U = own_joint_U
         if is_given:
             joint_U[:] = joint_MU[m]
         else:
             marginals(pi_MAX[m], weight_X, marginal_HA)
-            joint_of(marginal_HA, action_UH, joint_U, others_UH)
+            joint_of(marginal_HA, action_UH, joint_U, others_HU)
         q_R = qr_MR[m]
-        robot_values(q_R, weight_R, joint_U, row, k, count_EJ, succ_K, prob_K, discount_r_K, span_K, vr, human_J, robot_J)
+        robot_values(q_R, weight_R, joint_U, at_J, succ_K, prob_K, discount_r_K, span_K, vr, profile_UR)
         power_law(q_R, beta, pi_R)
-        expected_over_robots(
-            mean_UX, cell, pi_R, row, k, count_EJ, succ_K, prob_K, discount_h_K, continuation, human_J, robot_J
-        )
+        expected_over_robots(mean_UX, cell, pi_R, at_J, succ_K, prob_K, discount_h_K, continuation, profile_UR)
         v_X = v_MX[m]
         for x in range(X):
             v_X[x] = 0
-        for u in range(U):
-            for h in range(H):
-                if is_given:
-                    for x in range(h * G, h * G + G):
-                        v_X[x] += joint_MXU[m, x, u] * mean_UX[u, x]
-                else:
-                    cell[0] = others_UH[u, h]
-                    others, a = cell[0], action_UH[u, h]
-                    for x in range(h * G, h * G + G):
-                        v_X[x] += others * pi_MAX[m, a, x] * mean_UX[u, x]
+        if is_given:
+            for u in range(U):
+                for x in range(X):
+                    v_X[x] += joint_MXU[m, x, u] * mean_UX[u, x]
+        else:
+            expected_over_others(mean_AX, mean_UX, others_HU, profile_HAO, cell)
+            pi_AX = pi_MAX[m]
+            for a in range(A):
+                for x in range(X):
+                    v_X[x] += pi_AX[a, x] * mean_AX[a, x]
         for x in range(X):
             v_X[x] = v_X[x] if has_X[x] else 0
         inequality = np.float64(0.0)

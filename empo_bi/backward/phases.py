@@ -102,7 +102,7 @@ class HumanPhase:
             belief_NHU = beliefs_of(params.believed_others_policy, profiles, work.states)
         human_block(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h), self.table.read,
-            work.attained_MB, work.has_NX, belief_NHU, profiles.human_J, profiles.first_J, profiles.action_UH,
+            work.attained_MB, work.has_NX, belief_NHU, profiles.all_UR, profiles.own_HAO,
             params.beta_h, self._factor, params.optimistic, pi_MAX, v_MX, self.table.write,
         )  # fmt: skip
         if self.keeps_values:
@@ -167,7 +167,8 @@ class RobotPhase:
         powerless = robot_block(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h),
             work.discounts(params.rate_r), spans, self.table.read, self.vr_table.read, work.attained_MB, work.has_NX,
-            work.weight_NX, pi_MAX, joint_MU, joint_MXU, profiles.human_J, profiles.robot_J, profiles.action_UH,
+            work.weight_NX, pi_MAX, joint_MU, joint_MXU, profiles.played_UR, profiles.own_HAO, profiles.action_UH,
+            profiles.n_profiles,
             params.beta_r, self._factor_h, self._factor_r, self._span, params.zeta, params.xi, params.eta,
             v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,
         )  # fmt: skip

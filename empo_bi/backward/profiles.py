@@ -22,48 +22,42 @@ class Profiles:
 
     Attributes
     ----------
-    human_J : (J,) int32, the human profile that is part of each profile
-    first_J : (J,) int32, 1 where a human profile occurs for the first time among the profiles
-    robot_J : (J,) int32, the robot profile of each profile in phase 2, -1 where a bystander does not play action 0
+    n_profiles : int, J
     action_UH : (U, H) int32, what each human does in each human profile
+    own_HAO : (H, A, U / A) int32, the human profiles in which a human takes an action
+    all_UR : (U, J / U) int32, for phase 1: the profiles in which the humans play u, whatever everybody else does
+    played_UR : (U, R) int32, for phase 2: the profile in which the humans play u, the robots r, and bystanders action 0
     robot_profiles : R tuples
     """
 
     n_actions: int
+    n_profiles: int
     humans: tuple[int, ...]
     robots: tuple[int, ...]
-    human_J: Int32Array
-    first_J: Int32Array
-    robot_J: Int32Array
     action_UH: Int32Array
+    own_HAO: Int32Array
+    all_UR: Int32Array
+    played_UR: Int32Array
     robot_profiles: list[tuple[int, ...]]
 
     @classmethod
     def of(cls, n_agents: int, n_actions: int, humans: Sequence[int], robots: Sequence[int]) -> Profiles:
-        j = np.arange(n_actions**n_agents)
-        action_NJ = [j // n_actions**i % n_actions for i in range(n_agents)]
-        human_J = _number_of(action_NJ, humans, n_actions, len(j))
-        _, first = np.unique(human_J, return_index=True)
-        first_J = np.zeros(len(j), dtype=np.int32)
-        first_J[first] = 1
-        robot_J = _number_of(action_NJ, robots, n_actions, len(j))
-        for bystander in set(range(n_agents)) - set(humans) - set(robots):
-            robot_J[action_NJ[bystander] != 0] = -1
+        others = [agent for agent in range(n_agents) if agent not in humans]
         human_profiles = list(itertools.product(range(n_actions), repeat=len(humans)))
+        action_UH = np.array(human_profiles, dtype=np.int32).reshape(len(human_profiles), len(humans))
+        own = [[np.flatnonzero(action_UH[:, h] == a) for a in range(n_actions)] for h in range(len(humans))]
+        human_part = _part_of_index(humans, n_actions)
         return cls(
             n_actions=n_actions,
+            n_profiles=n_actions**n_agents,
             humans=tuple(humans),
             robots=tuple(robots),
-            human_J=human_J.astype(np.int32),
-            first_J=first_J,
-            robot_J=robot_J.astype(np.int32),
-            action_UH=np.array(human_profiles, dtype=np.int32).reshape(len(human_profiles), len(humans)),
+            action_UH=action_UH,
+            own_HAO=np.array(own, dtype=np.int32),
+            all_UR=np.add.outer(human_part, _part_of_index(others, n_actions)).astype(np.int32),
+            played_UR=np.add.outer(human_part, _part_of_index(robots, n_actions)).astype(np.int32),
             robot_profiles=list(itertools.product(range(n_actions), repeat=len(robots))),
         )
-
-    @property
-    def n_profiles(self) -> int:
-        return len(self.human_J)
 
     @property
     def uniform_belief_HU(self) -> npt.NDArray[np.float64]:
@@ -72,11 +66,9 @@ class Profiles:
         return np.full((len(self.humans), len(self.action_UH)), share)
 
 
-def _number_of(
-    action_NJ: Sequence[npt.NDArray[np.int64]], agents: Sequence[int], n_actions: int, n_profiles: int
-) -> npt.NDArray[np.int64]:
-    """The number of each profile's part that some agents play, the last of them changing fastest."""
-    number = np.zeros(n_profiles, dtype=np.int64)
+def _part_of_index(agents: Sequence[int], n_actions: int) -> npt.NDArray[np.int64]:
+    """What some agents contribute to a profile's index, for each of their profiles, the last agent changing fastest."""
+    part = np.zeros(1, dtype=np.int64)
     for agent in agents:
-        number = number * n_actions + action_NJ[agent]
-    return number
+        part = np.add.outer(part, np.arange(n_actions) * n_actions**agent).ravel()
+    return part

@@ -284,8 +284,9 @@ class Solution:
         """Blocks of a level with the probability of each (state, profile) under both policies."""
         profiles, pi_SR = self._setting.profiles, self._pi_r(t)
         for block, joint_MU in self._joint_policies(t):
-            played = joint_MU[:, profiles.human_J] * pi_SR[block.place_M][:, profiles.robot_J]
-            yield block, np.where(profiles.robot_J >= 0, played, 0.0)
+            weight_MJ = np.zeros((len(block.place_M), profiles.n_profiles))
+            weight_MJ[:, profiles.played_UR] = joint_MU[:, :, np.newaxis] * pi_SR[block.place_M][:, np.newaxis]
+            yield block, weight_MJ
 
     def _joint_policies(self, t: int) -> Iterator[tuple[Block, FloatArray]]:
         """What the humans play together over all goals, (M, U)."""
