@@ -25,47 +25,43 @@ from empo_bi.runtime.jit import inlined, kernel, rule
 
 ATTAINED = np.float64(-1.0)  # in tables without discount; values are never negative
 
-_LOG2_E = np.float64(1.4426950408889634)
-_LN2_HIGH = np.float64(6.93145751953125e-1)
-_LN2_LOW = np.float64(1.42860682030941723212e-6)
+# Of the exponential: log2(e), ln(2) in two parts, and the Taylor series from the 13th term to the first.
+_EXP = np.array(
+    [1.4426950408889634, 0.693145751953125, 1.42860682030941723212e-6, *(1.0 / math.factorial(n) for n in range(13, -1, -1))]
+)
 
 
 @intrinsic
 def _power_of_two(typing_context: Any, exponent: Any) -> Any:
-    """2 ** n for an int64 n between -1022 and 1023, by writing the bits of a double."""
+    """2 ** n for a whole number n in a float32 or float64, by writing the bits of the result."""
+    is_single = exponent == types.float32
+    width, bias, shift, kind = (32, 127, 23, ir.FloatType()) if is_single else (64, 1023, 52, ir.DoubleType())
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        biased = builder.add(arguments[0], ir.Constant(ir.IntType(64), 1023))
-        return builder.bitcast(builder.shl(biased, ir.Constant(ir.IntType(64), 52)), ir.DoubleType())
+        integer = ir.IntType(width)
+        biased = builder.add(builder.fptosi(arguments[0], integer), ir.Constant(integer, bias))
+        return builder.bitcast(builder.shl(biased, ir.Constant(integer, shift)), kind)
 
-    return types.float64(types.int64), generate
+    return exponent(exponent), generate
 
 
-@inlined
-def exp_nonpositive(x: float) -> float:
-    """The exponential of a number that is at most 0, to two units in the last place.
+@rule
+def exponentials(z_X, least, c):  # type: ignore[no-untyped-def]
+    """Replace numbers that are at most 0 by their exponentials, to two units in the last place.
 
-    Exists because LLVM turns loops over it into vector instructions, which it cannot do with a call of the C library.
+    Exists because LLVM turns this into vector instructions, which it cannot do with calls of the C library. ``c`` has the
+    constants ``_EXP`` in the type of ``z_X``, and ``least`` the number below which the result is as good as 0.
     """
-    x = max(x, np.float64(-708.0))
-    n = math.floor(x * _LOG2_E + np.float64(0.5))
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    # The Taylor series: |r| is at most 0.35, so terms beyond the 13th are below 1e-17.
-    p = np.float64(1.0 / 6227020800.0)
-    p = p * r + np.float64(1.0 / 479001600.0)
-    p = p * r + np.float64(1.0 / 39916800.0)
-    p = p * r + np.float64(1.0 / 3628800.0)
-    p = p * r + np.float64(1.0 / 362880.0)
-    p = p * r + np.float64(1.0 / 40320.0)
-    p = p * r + np.float64(1.0 / 5040.0)
-    p = p * r + np.float64(1.0 / 720.0)
-    p = p * r + np.float64(1.0 / 120.0)
-    p = p * r + np.float64(1.0 / 24.0)
-    p = p * r + np.float64(1.0 / 6.0)
-    p = p * r + np.float64(0.5)
-    p = p * r + np.float64(1.0)
-    p = p * r + np.float64(1.0)
-    return p * _power_of_two(np.int64(n))  # type: ignore[call-arg]
+    log2_e, ln2_high, ln2_low = c[0], c[1], c[2]
+    c13, c12, c11, c10, c9, c8, c7, c6 = c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10]
+    c5, c4, c3, c2, c1, c0 = c[11], c[12], c[13], c[14], c[15], c[16]
+    for x in range(z_X.size):
+        z = max(z_X[x], least)
+        n = np.rint(z * log2_e)
+        r = (z - n * ln2_high) - n * ln2_low  # at most 0.35, so further terms are below 1e-17
+        high = (((((c13 * r + c12) * r + c11) * r + c10) * r + c9) * r + c8) * r + c7
+        series = ((((((high * r + c6) * r + c5) * r + c4) * r + c3) * r + c2) * r + c1) * r + c0
+        z_X[x] = series * _power_of_two(n)
 
 
 # --- what successors are worth ----------------------------------------------------------------------------------------
@@ -236,7 +232,7 @@ def expected_over_others(out_AX, in_UX, weight_HU, profile_HAO, cell):  # type: 
 
 
 @rule
-def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X):  # type: ignore[no-untyped-def]
+def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X, least, c):  # type: ignore[no-untyped-def]
     r"""Policies :math:`\pi(a \mid x) \propto e^{\beta q(a, x)}` and values :math:`v(x) = \sum_a \pi(a \mid x) q(a, x)`.
 
     For ``beta = inf`` the maximisers, compared with ``==``, share equally, and the value is the maximum.
@@ -256,7 +252,8 @@ def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X):  # type: ignore[no-untyped-
     else:
         for a in range(A):
             for x in range(X):
-                pi_AX[a, x] = exp_nonpositive(beta * np.float64(q_AX[a, x] - top_X[x]))
+                pi_AX[a, x] = beta * (q_AX[a, x] - top_X[x])
+            exponentials(pi_AX[a], least, c)
     for a in range(A):
         for x in range(X):
             sum_X[x] += pi_AX[a, x]
@@ -286,13 +283,16 @@ def human_block(  # type: ignore[no-untyped-def]
     q_AX = np.empty((A, X), v_MX.dtype)
     top_X, sum_X = np.empty(X, v_MX.dtype), np.empty(X, v_MX.dtype)
     at_J = np.empty(profile_UR.size + 1, np.int64)
+    c = _EXP.astype(v_MX.dtype)
+    limits = np.array([-708.0 if v_MX.itemsize == 8 else -87.0, beta]).astype(v_MX.dtype)
+    least, sharpness = limits[0], limits[1]
     cell = np.ones(3, v_MX.dtype)
     for m in range(row_M.size):
         find_entries(at_J, row_M[m], start_E, count_EJ)
         extreme_over_robots(best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic)
         expected_over_others(q_AX, best_UX, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
         pi_AX, v_X, bits_B = pi_MAX[m], v_MX[m], attained_MB[m]
-        boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X)
+        boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, c)
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
         for x in range(X):
             v_X[x] = v_X[x] if has_X[x] else 0
