@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import digest_of, world_key
+from empo_bi.dag.levels import MemoryLevels
 from empo_bi.dag.python_world import LevelFunction
 from empo_bi.options import Belief, Params
 from empo_bi.results.attainment_cache import AttainmentCache
@@ -111,9 +113,10 @@ def compute_human_policy_prior(
         possible_goal_generator=possible_goal_generator, phase_2=False,
     )  # fmt: skip
     cache = AttainmentCache(solution.blocks, solution.goal_columns)
-    world_model._attainment_cache = cache if use_attainment_cache else None
-    if use_disk_slicing:
-        world_model._disk_dag = solution.dag
+    with contextlib.suppress(AttributeError):  # a world that takes no attributes
+        world_model._attainment_cache = cache if use_attainment_cache else None
+        if use_disk_slicing:
+            world_model._disk_dag = solution.dag
     results = [solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else [])]
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -284,10 +287,10 @@ class Run:
         """A DAG that an earlier call left behind, if it is one of this world as it is now."""
         key = world_key(self.world)
         for dag in (getattr(holder, "dag", None) for holder in holders):
-            if isinstance(dag, Dag) and key is not None and dag.world_key == key and dag.is_usable:
-                on_disk = not hasattr(dag.levels, "_slices")
-                if on_disk == self.use_disk_slicing:
-                    return dag
+            if not isinstance(dag, Dag) or key is None or dag.world_key != key or not dag.is_usable:
+                continue
+            if isinstance(dag.levels, MemoryLevels) != self.use_disk_slicing:
+                return dag
         return None
 
 

@@ -136,11 +136,15 @@ class Solver:
         self._memory, self._workers, self._progress = plan_memory(memory_limit), checked_workers(workers), progress
         self._compression, self._overwrite, self._archive = compression, overwrite, archive
         self._monitor, self._after_level, self._n_done = monitor, after_level, 0
+        key = world_key(world)
+        if dag is not None:
+            check_dag(dag, world, key)
+        self._owns_dag = dag is None
         self.dag = dag if dag is not None else enumerate_dag(
             world, level_fct=level_fct, store=self._dag_store(), workers=workers, memory_limit=memory_limit, precision=EXACT,
             compression=compression, overwrite=overwrite, max_states=max_states, progress=progress,
         )  # fmt: skip
-        self.dag.world_key = world_key(world)
+        self.dag.world_key = key
 
     def _dag_store(self) -> Any:
         if self._out is None or self._out is True:
@@ -169,12 +173,13 @@ class Solver:
         except BaseException:
             for levels in results:
                 levels.close()
-            self.dag.close()
+            if self._owns_dag:
+                self.dag.close()
             raise
         return [
             Solution(
                 self.dag, blocks, setting, params, levels, human_params=self._human_params, prior=self._prior,
-                has_robot=self._phase_2,
+                has_robot=self._phase_2, owns_dag=self._owns_dag and len(self.params) == 1,
             )
             for params, levels in zip(self.params, results, strict=True)
         ]  # fmt: skip
@@ -275,6 +280,15 @@ def checked_agents(world: Any, humans: Sequence[int], robots: Sequence[int]) -> 
     if not len(humans):
         raise ValueError("there are no humans: give human_agent_indices, or a world that has some")
     return [int(agent) for agent in humans], [int(agent) for agent in robots]
+
+
+def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
+    """Whether a DAG can be used for a world."""
+    if not dag.is_finished or not dag.is_usable:
+        raise ValueError(f"dag={dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
+    theirs = dag.world_key if dag.world_key is not None else world_key(dag.world)
+    if dag.world is not world and (key is None or key != theirs):
+        raise ValueError(f"dag={dag!r} is that of another world, or of another horizon; enumerate one for this world")
 
 
 def checked_generator(world: Any, generator: Any) -> Any:

@@ -152,7 +152,8 @@ class Sweep:
         )
 
     def _run(self, work: Work, strands: Sequence[Strand]) -> None:
-        pi_MAX: npt.NDArray[Any] = np.empty((len(work.slot_M), self.setting.profiles.n_actions, 0))
+        shape = (len(work.slot_M), self.setting.profiles.n_actions, 0)
+        pi_MAX: npt.NDArray[Any] = np.empty(shape, dtype=self.setting.precision.work)
         for human in _distinct(strand.human for strand in strands):
             if human is not None:
                 pi_MAX = human.run(work)

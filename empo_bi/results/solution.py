@@ -16,7 +16,7 @@ from empo_bi.backward.blocks import Block, LevelBlocks
 from empo_bi.backward.goals import GoalColumns
 from empo_bi.backward.phases import Setting
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import FloatArray
+from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.options import Params
 from empo_bi.results.chain import MarkovChain
 from empo_bi.results.human_policies import HumanPolicies
@@ -145,11 +145,11 @@ class Solution:
 
     def __init__(
         self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: ResultLevels, *,
-        human_params: Params | None = None, prior: Any = None, has_robot: bool = True,
+        human_params: Params | None = None, prior: Any = None, has_robot: bool = True, owns_dag: bool = False,
     ) -> None:  # fmt: skip
         """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one."""
         self.dag, self.params, self.results = dag, params, results
-        self.human_params = human_params or params
+        self.human_params, self._owns_dag = human_params or params, owns_dag
         self.blocks, self._setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
         self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
 
@@ -171,31 +171,33 @@ class Solution:
         self.close()
 
     def close(self) -> None:
-        """Give back memory and, where arrays are in temporary stores, the disk."""
+        """Give back memory and, where arrays are in temporary stores, the disk. A DAG that others use, too, stays open."""
         self.results.close()
-        self.dag.close()
+        if self._owns_dag:
+            self.dag.close()
 
     # --- values -------------------------------------------------------------------------------------------------------
 
-    def _read(self, name: str) -> ByLevel:
-        is_missing = (name == "vh" and self._given_prior is not None) or (name != "vh" and not self.has_robot)
+    def rows(self, name: str, t: int, place_M: IndexArray | None = None) -> FloatArray:
+        """An array of level ``t`` as float64, for all states or for those at some places."""
+        if (name == "vh" and self._given_prior is not None) or (name != "vh" and not self.has_robot):
+            phase = 1 if name == "vh" else 2
+            raise ValueError(f"phase {phase} was not solved here; solve(world, ...) with both phases has it")
+        array = self.results.get(t, name)
+        return (array if place_M is None else array[place_M]).astype(np.float64)
 
-        def read(t: int) -> npt.NDArray[Any]:
-            if is_missing:
-                phase = 1 if name == "vh" else 2
-                raise ValueError(f"phase {phase} was not solved here; solve(world, ...) with both phases has it")
-            return self.results.get(t, name).astype(np.float64)
-
-        return ByLevel(self.dag.horizon + 1, read)
+    def _by_level(self, name: str) -> ByLevel:
+        return ByLevel(self.dag.horizon + 1, lambda t: self.rows(name, t))
 
     @cached_property
     def values(self) -> Values:
-        return Values(self._read("vh"), self._read("ve"), self._read("xh"), ByLevel(self.dag.horizon + 1, self._u_r),
-                      self._read("vr"))  # fmt: skip
+        u_r = ByLevel(self.dag.horizon + 1, self._u_r)
+        read = self._by_level
+        return Values(Vh_m=read("vh"), Vh_e=read("ve"), X_h=read("xh"), U_r=u_r, V_r=read("vr"))
 
-    def _u_r(self, t: int) -> FloatArray:
+    def _u_r(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
         r""":math:`U_r = -(\frac{1}{|H|} \sum_h X_h^{-\xi})^\eta`; 0 for terminal states."""
-        x_SH = self._read("xh")[t]
+        x_SH = self.rows("xh", t, place_M)
         u_S = np.zeros(len(x_SH))
         goes_on = (x_SH > 0).all(axis=1)
         u_S[goes_on] = -((x_SH[goes_on] ** -self.params.xi).mean(axis=1) ** self.params.eta)
@@ -204,15 +206,15 @@ class Solution:
     @property
     def Q_r(self) -> ByLevel:
         """(S, R) by level: the value of each robot profile, in the order of :attr:`robot_profiles`; 0 if terminal."""
-        return self._read("qr")
+        return self._by_level("qr")
 
     @property
     def pi_r(self) -> ByLevel:
         """(S, R) by level: the robots' policy; 0 for terminal states."""
         return ByLevel(self.dag.horizon + 1, self._pi_r)
 
-    def _pi_r(self, t: int) -> FloatArray:
-        q_SR = self.Q_r[t]
+    def _pi_r(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
+        q_SR = self.rows("qr", t, place_M)
         goes_on = (q_SR < 0).all(axis=1)
         pi_SR = np.zeros_like(q_SR)
         if goes_on.any():
@@ -262,17 +264,17 @@ class Solution:
     @cached_property
     def Vh(self) -> GoalValueView:
         """``Vh[state][human][goal]``, phase 1; zeros are left out."""
-        return GoalValueView(self.dag, self._setting.goals, lambda t: self._read("vh")[t])
+        return GoalValueView(self.dag, self._setting.goals, lambda t, place_M: self.rows("vh", t, place_M))
 
     @cached_property
     def Vhe(self) -> GoalValueView:
         """``Vhe[state][human][goal]``, with the robot; zeros are left out."""
-        return GoalValueView(self.dag, self._setting.goals, lambda t: self._read("ve")[t])
+        return GoalValueView(self.dag, self._setting.goals, lambda t, place_M: self.rows("ve", t, place_M))
 
     @cached_property
     def Vr(self) -> StateValueView:
         """``Vr[state]``, for every state."""
-        return StateValueView(self.dag, lambda t: self._read("vr")[t])
+        return StateValueView(self.dag, lambda t, place_M: self.rows("vr", t, place_M))
 
     # --- the chain ----------------------------------------------------------------------------------------------------
 
@@ -321,7 +323,7 @@ class Solution:
             weight_X, has_X = goals.weights(t), goals.has(t)
             weight_HG = weight_X[place if len(weight_X) > 1 else 0].reshape(len(self.humans), -1)
             has_HG = has_X[place if len(has_X) > 1 else 0].reshape(len(self.humans), -1)
-            before, after = self.values.Vh_m[t][place], self.values.Vh_e[t][place] if self.has_robot else None
+            before, after = self.rows("vh", t, places)[0], self.rows("ve", t, places)[0] if self.has_robot else None
             for h, human in enumerate(self.humans):
                 table[human] = [
                     (goal, float(weight_HG[h, g]), float(before[h, g]), math.nan if after is None else float(after[h, g]),
@@ -330,8 +332,8 @@ class Solution:
                 ]  # fmt: skip
         if not self.has_robot:
             return StateReport(state, t, is_terminal, table, {}, {}, {}, math.nan, math.nan)
-        power = dict(zip(self.humans, self.values.X_h[t][place].tolist(), strict=True))
-        q_R, pi_R = self.Q_r[t][place].tolist(), self._pi_r(t)[place].tolist()
+        power = dict(zip(self.humans, self.rows("xh", t, places)[0].tolist(), strict=True))
+        q_R, pi_R = self.rows("qr", t, places)[0].tolist(), self._pi_r(t, places)[0].tolist()
         return StateReport(
             state=state,
             level=t,
@@ -340,8 +342,8 @@ class Solution:
             power={} if is_terminal else power,
             robot_policy={} if is_terminal else dict(zip(self.robot_profiles, pi_R, strict=True)),
             Q_r={} if is_terminal else dict(zip(self.robot_profiles, q_R, strict=True)),
-            U_r=float(self.values.U_r[t][place]),
-            V_r=float(self.values.V_r[t][place]),
+            U_r=float(self._u_r(t, places)[0]),
+            V_r=float(self.rows("vr", t, places)[0]),
         )
 
     @property

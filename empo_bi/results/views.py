@@ -19,7 +19,7 @@ from empo_bi.results.human_policies import HumanPolicies
 REMEMBERED = 512  # entries
 CHUNK = 1024  # states whose entries are made together when all are asked for
 
-Level = Callable[[int], Any]
+Rows = Callable[[int, IndexArray], Any]  # of some states of a level
 
 
 class StateView(Mapping[Hashable, Any]):
@@ -113,12 +113,12 @@ class PolicyView(StateView):
 class GoalValueView(StateView):
     """``view[state][human][goal]``: values that are not 0; states and humans without any are left out."""
 
-    def __init__(self, dag: Dag, goals: GoalColumns, values_of: Level) -> None:
+    def __init__(self, dag: Dag, goals: GoalColumns, values_of: Rows) -> None:
         super().__init__(dag)
         self._goals, self._values_of = goals, values_of
 
     def _make(self, t: int, place_M: IndexArray) -> list[Any]:
-        return [self._entry(value_HG) for value_HG in self._values_of(t)[place_M]]
+        return [self._entry(value_HG) for value_HG in self._values_of(t, place_M)]
 
     def _entry(self, value_HG: Any) -> dict[int, dict[Any, Any]] | None:
         entry: dict[int, dict[Any, Any]] = {}
@@ -130,12 +130,12 @@ class GoalValueView(StateView):
 class StateValueView(StateView):
     """``view[state]``: a float, for every state."""
 
-    def __init__(self, dag: Dag, values_of: Level) -> None:
+    def __init__(self, dag: Dag, values_of: Rows) -> None:
         super().__init__(dag)
         self._values_of = values_of
 
     def _make(self, t: int, place_M: IndexArray) -> list[Any]:
-        values: list[Any] = self._values_of(t)[place_M].tolist()
+        values: list[Any] = self._values_of(t, place_M).tolist()
         return values
 
     def __len__(self) -> int:
@@ -145,12 +145,12 @@ class StateValueView(StateView):
 class RobotPolicyView(StateView):
     """``view[state]``: ``{robot profile: probability}``, for states that are not terminal."""
 
-    def __init__(self, dag: Dag, profiles: Profiles, policy_of: Level) -> None:
+    def __init__(self, dag: Dag, profiles: Profiles, policy_of: Rows) -> None:
         super().__init__(dag)
         self._profiles, self._policy_of = profiles, policy_of
 
     def _make(self, t: int, place_M: IndexArray) -> list[Any]:
         return [
             dict(zip(self._profiles.robot_profiles, row, strict=True)) if sum(row) > 0 else None
-            for row in self._policy_of(t)[place_M].tolist()
+            for row in self._policy_of(t, place_M).tolist()
         ]
