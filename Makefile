@@ -14,8 +14,9 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.installed  ## show a world and count what can happen in it
+demo: $(VENV)/.installed  ## show a world, count what can happen in it, and solve it
 	$(BIN)/python examples/first_world.py
+	$(BIN)/python examples/phase2_backward_induction.py --steps 12 --beta-r 50
 
 test: lint  ## lint, type check and the default tests (a few minutes)
 	$(BIN)/python -m pytest
