@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import digest_of, world_key
 from empo_bi.dag.levels import MemoryLevels
@@ -18,7 +16,6 @@ from empo_bi.dag.python_world import LevelFunction
 from empo_bi.options import Belief, Params
 from empo_bi.results.attainment_cache import AttainmentCache
 from empo_bi.results.chain import compute_markov_chain_value_function
-from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.memory import MemoryMonitor, resident_bytes
@@ -86,7 +83,7 @@ def compute_human_policy_prior(
     disk_cache_dir : where; what is there is kept and used again. By default a temporary folder that goes with the result
     use_float16 : values rest in float16 and are worked with in float32; False makes everything float64
     use_compression : compress what goes to disk
-    archive_dir : also keep the values there, as a store that :func:`open_values` reads
+    archive_dir : keep the values there, in a zarr store as docs/format.md describes it; an older one is replaced
     use_attainment_cache : leave the attainment cache on the world, as ``_attainment_cache``
     memory_limit : ``"2GB"``, bytes, or a fraction of the available memory
 
@@ -100,8 +97,8 @@ def compute_human_policy_prior(
     >>> from empo_bi import load_world
     >>> world = load_world("basics/first_steps", max_steps=3)
     >>> prior = compute_human_policy_prior(world, world.human_agent_indices, quiet=True)
-    >>> prior(world.initial_state(), 0).round(2).sum()
-    np.float64(1.0)
+    >>> float(prior(world.initial_state(), 0).sum().round(6))
+    1.0
     """
     params = Params(beta_h=beta_h, gamma_h=gamma_h, rho_h=rho_h, optimistic=optimistic,
                     believed_others_policy=believed_others_policy)  # fmt: skip
@@ -200,11 +197,11 @@ def compute_robot_policy(
               memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
               use_compression, archive_dir, memory_limit)  # fmt: skip
     generator = checked_generator(world_model, possible_goal_generator)
-    given, human_params = checked_prior(human_policy_prior, world_model, human_agent_indices, generator)
     caches = [sliced_cache, getattr(world_model, "_attainment_cache", None)]
     solution = run.solve(
         params, human_agent_indices=human_agent_indices, robot_agent_indices=robot_agent_indices,
-        possible_goal_generator=generator, human_policy_prior=given, human_params=human_params,
+        possible_goal_generator=generator, human_policy_prior=human_policy_prior,
+        human_params=Params() if human_policy_prior is None else None,
         dag=run.dag_at_hand([getattr(human_policy_prior, "solution", None), *caches]),
     )  # fmt: skip
     results = [
@@ -292,60 +289,6 @@ class Run:
             if isinstance(dag.levels, MemoryLevels) != self.use_disk_slicing:
                 return dag
         return None
-
-
-class CallablePrior(HumanPolicyPrior):
-    """A function ``f(state, agent_index, goal)`` as a prior."""
-
-    def __init__(self, function: Callable[..., Any], world_model: Any, human_agent_indices: Sequence[int]) -> None:
-        super().__init__(world_model, human_agent_indices)
-        self.function = function
-
-    def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
-        found = np.asarray(self.function(state, human_agent_index, possible_goal), dtype=np.float64)
-        n_actions = int(self.world_model.action_space.n)
-        if found.shape != (n_actions,) or not (found >= 0).all():
-            raise ValueError(
-                f"human_policy_prior({state!r}, {human_agent_index}, {possible_goal!r}) gave {found!r}; expected "
-                f"{n_actions} probabilities, one for each action"
-            )
-        return found
-
-
-def checked_prior(prior: Any, world: Any, humans: Sequence[int], generator: Any) -> tuple[Any, Params | None]:
-    """A prior to be asked, or the parameters of phase 1, which is then part of the same sweep.
-
-    Raises
-    ------
-    ValueError
-        For a prior of other humans or of another world.
-    """
-    if prior is None:
-        return None, Params()
-    of = getattr(prior, "human_agent_indices", None)
-    if of is not None and list(of) != list(humans):
-        raise ValueError(
-            f"human_policy_prior was computed for the humans {list(of)}, human_agent_indices says {list(humans)}; they have "
-            "to be the same in the same order"
-        )
-    solution = getattr(prior, "solution", None) if isinstance(prior, TabularHumanPolicyPrior) else None
-    if solution is not None and solution.dag.world_key != world_key(world):
-        raise ValueError(
-            "human_policy_prior was computed for another world, or for another horizon; compute it for this one"
-        )
-    theirs = getattr(prior, "world_model", None)
-    if solution is None and theirs is not None and theirs is not world and world_key(theirs) != world_key(world):
-        raise ValueError("human_policy_prior belongs to another world; give one for this world, or call set_world_model")
-    if solution is not None and solution.goal_columns.generator is generator:
-        return None, solution.human_params
-    if hasattr(prior, "profile_distribution") and hasattr(prior, "profile_distribution_with_fixed_goal"):
-        return prior, None
-    if callable(prior):
-        return CallablePrior(prior, world, humans), None
-    raise TypeError(
-        f"human_policy_prior={prior!r} is no prior: it needs profile_distribution(state) and "
-        "profile_distribution_with_fixed_goal(state, agent_index, goal), or has to be a function f(state, agent_index, goal)"
-    )
 
 
 __all__ = [

@@ -20,7 +20,7 @@ def cli() -> None:
 @click.argument("path")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing unless something is wrong.")
 def verify(path: str, quiet: bool) -> None:
-    """Re-check every checksum of the DAG stored at PATH (a folder, zip file or URL).
+    """Re-check every checksum of the DAG or solution at PATH (a folder, zip file or URL), or of all in a folder of solve.
 
     Ends with exit code 0 if all is well, 1 if something is damaged, each damaged array on a line of its own, 2 if there is
     no store.
@@ -30,16 +30,20 @@ def verify(path: str, quiet: bool) -> None:
       empo-bi verify runs/freeing
       empo-bi verify runs/freeing.zip && echo fine
     """
-    from empo_bi.store.verify import verify_store
+    from empo_bi.store.verify import stores_at, verify_store
 
-    try:
-        report = verify_store(path, progress=not quiet)
-    except DamagedStoreError as error:  # not even its list of levels can be read
-        click.echo(str(error))
-        sys.exit(1)
-    if not quiet or report.damage:
-        click.echo(str(report))
-    sys.exit(1 if report.damage else 0)
+    is_damaged = False
+    for store in stores_at(path):
+        try:
+            report = verify_store(store, progress=not quiet)
+        except DamagedStoreError as error:  # not even its list of levels can be read
+            click.echo(str(error))
+            is_damaged = True
+            continue
+        if not quiet or report.damage:
+            click.echo(str(report))
+        is_damaged |= bool(report.damage)
+    sys.exit(1 if is_damaged else 0)
 
 
 def main() -> None:

@@ -203,13 +203,17 @@ def _open_or_create(
     )
 
 
-def _check_arguments(world: Any, precision: str, max_states: int | None) -> None:
-    if max_states is not None and (not isinstance(max_states, int) or max_states < 1):
-        raise ValueError(f"max_states={max_states!r}; give a number of states, 1 or more, or None")
+def check_world(world: Any) -> None:
     if not hasattr(world, "transition_probabilities"):
         raise TypeError(
             f"{world!r} is no world: it has no transition_probabilities; load_world makes one from a name or file"
         )
+
+
+def _check_arguments(world: Any, precision: str, max_states: int | None) -> None:
+    if max_states is not None and (not isinstance(max_states, int) or max_states < 1):
+        raise ValueError(f"max_states={max_states!r}; give a number of states, 1 or more, or None")
+    check_world(world)
     if precision not in PRECISIONS:
         raise ValueError(
             f"precision={precision!r}; expected one of {', '.join(PRECISIONS)}.{did_you_mean(precision, PRECISIONS)}"

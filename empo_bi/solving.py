@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from empo_bi.backward.asked import has_own_durations
 from empo_bi.backward.blocks import LevelBlocks
@@ -17,23 +19,50 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import digest_of, horizon_of, identity_of, key_of, world_key
 from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import EXACT
-from empo_bi.enumeration import enumerate_dag
+from empo_bi.enumeration import check_world, enumerate_dag
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
 from empo_bi.options import Params
 from empo_bi.results.levels import MemoryResults, ResultLevels
+from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.memory import MemoryMonitor, plan_memory
 
+MEMORY_REMEDY = (
+    "Keep everything on disk (out=PATH, which can be continued), shorten the horizon, use fewer goals or sets of parameters "
+    "at a time, or precision='float16', or allow more"
+)
 BLOCK_STATES = 1024  # policies of a block of this size stay in the processor's cache
 AfterLevel = Callable[[int, int, int], None]  # level, its number of states, number of all states
 
 
+class SolveOptions(TypedDict, total=False):
+    """Options of :func:`solve`, which describes them."""
+
+    human_agent_indices: Sequence[int] | None
+    robot_agent_indices: Sequence[int] | None
+    possible_goal_generator: Any
+    human_policy_prior: Any
+    phase_2: bool
+    out: Any
+    dag: Dag | None
+    level_fct: LevelFunction | None
+    precision: str
+    compression: Any
+    memory_limit: int | float | str | None
+    workers: int
+    overwrite: bool
+    max_states: int | None
+    progress: bool
+
+
 @overload
-def solve(world: Any, params: Params | None = None, **options: Any) -> Solution: ...
+def solve(world: Any, params: Params | None = None, **options: Unpack[SolveOptions]) -> Solution: ...
 @overload
-def solve(world: Any, params: Sequence[Params], **options: Any) -> list[Solution]: ...
-def solve(world: Any, params: Params | Sequence[Params] | None = None, **options: Any) -> Solution | list[Solution]:
+def solve(world: Any, params: Sequence[Params], **options: Unpack[SolveOptions]) -> list[Solution]: ...
+def solve(
+    world: Any, params: Params | Sequence[Params] | None = None, **options: Unpack[SolveOptions]
+) -> Solution | list[Solution]:
     """Solve both phases of a world in one backward pass.
 
     Parameters
@@ -51,8 +80,8 @@ def solve(world: Any, params: Params | Sequence[Params] | None = None, **options
     possible_goal_generator
         By default that of the world.
     human_policy_prior
-        Any object with ``profile_distribution(state)`` and ``profile_distribution_with_fixed_goal(state, human, goal)``, to
-        be used instead of phase 1.
+        Instead of phase 1: any object with ``profile_distribution(state)`` and ``profile_distribution_with_fixed_goal(state,
+        human, goal)``, a function ``f(state, human, goal)``, or a prior that was solved earlier.
     phase_2 : bool
         False solves phase 1 alone.
     out : None, path or True
@@ -83,9 +112,13 @@ def solve(world: Any, params: Params | Sequence[Params] | None = None, **options
     >>> solution = solve(world, Params(gamma_h=0.99, gamma_r=0.99, zeta=2, eta=1.1), progress=False)
     >>> round(float(solution.values.V_r[0][0]), 5)
     -71.02157
-    >>> solution.robot_policy(world.initial_state())[(3,)].__format__(".3f")  # to go forward
-    '0.278'
+    >>> print(f"{solution.robot_policy(world.initial_state())[(3,)]:.3f}")  # nobody can be freed in three steps
+    0.250
     """
+    for name in options.keys() - SolveOptions.__annotations__.keys():
+        if name in {field.name for field in fields(Params)}:
+            raise TypeError(f"solve: {name} is a parameter of the theory; give it as Params({name}={options[name]!r})")  # type: ignore[literal-required]
+        raise TypeError(f"solve: there is no option {name!r}.{did_you_mean(name, SolveOptions.__annotations__)}")
     is_single = params is None or isinstance(params, Params)
     sets: list[Any] = [params or Params()] if is_single else list(params)  # type: ignore[arg-type]
     if not sets or not all(isinstance(given, Params) for given in sets):
@@ -127,12 +160,17 @@ class Solver:
         if precision not in PRECISIONS:
             expected = " or ".join(PRECISIONS)
             raise ValueError(f"precision={precision!r}; expected {expected}.{did_you_mean(str(precision), PRECISIONS)}")
-        self.world, self.params, self._human_params = world, list(params), human_params
-        humans = world.human_agent_indices if human_agent_indices is None else human_agent_indices
-        robots = world.robot_agent_indices if robot_agent_indices is None else robot_agent_indices
+        check_world(world)
+        check_out(out)
+        self.world, self.params = world, list(params)
+        humans = getattr(world, "human_agent_indices", ()) if human_agent_indices is None else human_agent_indices
+        robots = getattr(world, "robot_agent_indices", ()) if robot_agent_indices is None else robot_agent_indices
         self.humans, self.robots = checked_agents(world, humans, robots if phase_2 else ())
         self.generator = checked_generator(world, possible_goal_generator)
-        self._prior, self._phase_2, self._out, self._precision = human_policy_prior, phase_2, out, precision
+        self._prior, self._human_params = None, human_params
+        if human_policy_prior is not None:
+            self._prior, self._human_params = checked_prior(human_policy_prior, world, self.humans, self.generator)
+        self._phase_2, self._out, self._precision = phase_2, out, precision
         self._memory, self._workers, self._progress = plan_memory(memory_limit), checked_workers(workers), progress
         self._compression, self._overwrite, self._archive = compression, overwrite, archive
         self._monitor, self._after_level, self._n_done = monitor, after_level, 0
@@ -203,7 +241,7 @@ class Solver:
     def _watch(self, n_states: int) -> None:
         """Called with the number of states of each block that is done."""
         self._n_done += n_states
-        self._memory.check("solving")
+        self._memory.check("solving", MEMORY_REMEDY)
         if self._monitor is not None:
             self._monitor.check(self._n_done)
 
@@ -280,6 +318,14 @@ def checked_agents(world: Any, humans: Sequence[int], robots: Sequence[int]) -> 
     if not len(humans):
         raise ValueError("there are no humans: give human_agent_indices, or a world that has some")
     return [int(agent) for agent in humans], [int(agent) for agent in robots]
+
+
+def check_out(out: Any) -> None:
+    """Results go to a folder, since they are written level by level beside the DAG."""
+    if out is None or out is True:
+        return
+    if not isinstance(out, str | os.PathLike) or "://" in str(out) or Path(out).suffix.lower() == ".zip":
+        raise ValueError(f"out={out!r}; results go to a folder: give its path, True for a temporary one, or None for memory")
 
 
 def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:

@@ -17,7 +17,15 @@ from empo_bi.world.slips import KNOWN_KEYS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
-MODULES = ["empo_bi.worlds", "empo_bi.world.gridworld", "empo_bi.world.pettingzoo", "empo_bi.enumeration"]
+MODULES = [
+    "empo_bi.worlds",
+    "empo_bi.world.gridworld",
+    "empo_bi.world.pettingzoo",
+    "empo_bi.enumeration",
+    "empo_bi.solving",
+    "empo_bi.api",
+    "empo_bi.results.chain",
+]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -95,3 +103,10 @@ def test_the_benchmark_of_dags_runs_on_small_horizons() -> None:
     assert re.search(r"\n +6 +1,845 +592 +31,744 +memory .*\n +disk ", run.stdout)
     assert re.search(r"\n +2,597 +752 +37,888 .*wanted: below 1,500 MB", run.stdout)
     assert re.search(r"\n +zstd 5 .* B", run.stdout)
+
+
+def test_the_benchmark_of_solving_runs_on_small_horizons() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "bench_solve.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert all(word in done.stdout for word in ("Against the oracle", "Memory and disk", "Workers", "one pass", "Bandwidth"))

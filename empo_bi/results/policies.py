@@ -128,6 +128,7 @@ class TabularRobotPolicy(RobotPolicy):
         self.world_model = world_model
         self.robot_agent_indices = list(robot_agent_indices)
         self.values = values
+        self.solution: Any = None  # where the table is a view of one
         self.num_actions = 0 if world_model is None else int(world_model.action_space.n)
 
     def __call__(self, state: Any) -> dict[tuple[int, ...], float]:
@@ -156,7 +157,7 @@ class TabularRobotPolicy(RobotPolicy):
 
     def __getstate__(self) -> dict[str, Any]:
         values = self.values.to_dict() if hasattr(self.values, "to_dict") else self.values
-        return {**self.__dict__, "world_model": None, "values": values}
+        return {**self.__dict__, "world_model": None, "values": values, "solution": None}
 
 
 def normalised(weights: FloatArray) -> FloatArray:

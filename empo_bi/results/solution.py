@@ -43,7 +43,9 @@ class ByLevel(Sequence[npt.NDArray[Any]]):
     def __getitem__(self, t: Any) -> Any:
         if isinstance(t, slice):
             return [self._read(level) for level in range(self._n_levels)[t]]
-        return self._read(range(self._n_levels)[t])
+        if not -self._n_levels <= t < self._n_levels:
+            raise IndexError(f"level {t}: there are levels 0 to {self._n_levels - 1}")
+        return self._read(t % self._n_levels)
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,9 @@ class Solution:
     @cached_property
     def robot_policy(self) -> TabularRobotPolicy:
         view = RobotPolicyView(self.dag, self._setting.profiles, self._pi_r)
-        return TabularRobotPolicy(self.world, self.robots, view)
+        policy = TabularRobotPolicy(self.world, self.robots, view)
+        policy.solution = self
+        return policy
 
     @cached_property
     def Vh(self) -> GoalValueView:

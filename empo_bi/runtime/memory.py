@@ -23,6 +23,7 @@ _CGROUP_LIMITS = (  # version 2, then version 1: limit and usage
 _DEFAULT_BLOCK, _SMALLEST_BLOCK = 1 << 18, 1 << 12  # (state, profile) pairs
 _BYTES_PER_PAIR = 200  # of a block in work: successors, their numbers and probabilities, room to spare
 _DEFAULT_CACHE = 256 << 20
+_REMEDY = "Keep the levels on disk (store=PATH or True; a given place can be continued), shorten the horizon, or allow more"
 SMALLEST_LIMIT = 1_000_000  # less is a slip
 
 
@@ -34,7 +35,7 @@ class MemoryPlan:
     block_entries: int
     cache_bytes: int
 
-    def check(self, doing: str) -> None:
+    def check(self, doing: str, remedy: str = _REMEDY) -> None:
         """Raise :class:`MemoryLimitError` if the process has outgrown its limit."""
         if self.limit is None:
             return
@@ -42,8 +43,7 @@ class MemoryPlan:
         if used > self.limit:
             raise MemoryLimitError(
                 f"{doing}: the process holds {used / 1e6:,.0f} MB, Python and libraries included, more than "
-                f"memory_limit={self.limit / 1e6:,.0f} MB. Keep the levels on disk (store=PATH or True; a given place can "
-                "be continued), shorten the horizon, or allow more"
+                f"memory_limit={self.limit / 1e6:,.0f} MB. {remedy}"
             )
 
 

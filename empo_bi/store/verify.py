@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from empo_bi.errors import DamagedStoreError, counted
@@ -10,6 +13,7 @@ from empo_bi.runtime.progress import level_bar
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.places import place_of
 from empo_bi.store.zarr_levels import ZarrLevels
+from empo_bi.store.zarr_results import ZarrResults, is_solution
 
 
 @dataclass(frozen=True)
@@ -24,33 +28,61 @@ class Verification:
     damage: list[str]
 
     def __str__(self) -> str:
-        state = "finished" if self.is_finished else "unfinished: run enumerate_dag again to continue"
+        state = "finished" if self.is_finished else "unfinished: run the same command again to continue"
         verdict = f"{counted(len(self.damage), 'problem')} found" if self.damage else "all checksums agree"
         head = f"{self.name}: {self.title}, {counted(self.n_levels, 'level')} ({state}), "
         return "\n".join([head + f"{counted(self.n_arrays, 'array')} checked: {verdict}", *self.damage])
 
 
 def verify_store(path: Any, *, progress: bool = True) -> Verification:
-    """Read every array of the store at ``path``; it does not stop at the first problem.
+    """Read every array of the DAG or solution at ``path``; it does not stop at the first problem.
 
     Raises
     ------
     StoreNotFoundError, StoreMismatchError
-        If no slice store of this format is there.
+        If no store of this format is there.
     DamagedStoreError
         If not even its list of levels can be read.
     """
-    levels = ZarrLevels.open(place_of(path), JsonStates(None), cache_bytes=0)
-    n_arrays = 0
-    damage: list[str] = []
-    with level_bar("verify", len(levels), progress) as bar:
-        for t in range(len(levels)):
-            damage += levels.problems_of(t)
-            n_arrays += levels.n_arrays_of(t)
-            bar.update()
+    place = place_of(path)
+    if is_solution(place):
+        return _verify_solution(ZarrResults.open(place), progress)
+    levels = ZarrLevels.open(place, JsonStates(None), cache_bytes=0)
+    n_arrays, damage = _check_levels(levels, range(len(levels)), progress)
     if len(levels) and not levels.is_finished:
         try:
             levels.frontier()
         except DamagedStoreError as error:
             damage.append(str(error))
     return Verification(levels.place.name, levels.manifest["title"], levels.is_finished, len(levels), n_arrays, damage)
+
+
+def stores_at(path: Any) -> list[Any]:
+    """The store at ``path``, or all of them where it is the folder that :func:`solve` was given as ``out``."""
+    if not isinstance(path, str | os.PathLike) or (Path(path) / "zarr.json").exists() or not (Path(path) / "dag").is_dir():
+        return [path]
+    return [Path(path) / "dag", *sorted(Path(path).glob("solution-*"))]
+
+
+def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
+    n_arrays, damage = _check_levels(results, results.levels, progress)
+    is_finished = results.next_level < 0
+    if not is_finished and results.levels:
+        try:
+            results.carried()
+        except DamagedStoreError as error:
+            damage.append(str(error))
+    title = f"solution of {results.manifest['title']}"
+    return Verification(results.place.name, title, is_finished, len(results.levels), n_arrays, damage)
+
+
+def _check_levels(store: ZarrLevels | ZarrResults, levels: Sequence[int], progress: bool) -> tuple[int, list[str]]:
+    """The number of arrays on some levels, and what is wrong with them."""
+    n_arrays = 0
+    damage: list[str] = []
+    with level_bar("verify", len(levels), progress) as bar:
+        for t in levels:
+            damage += store.problems_of(t)
+            n_arrays += store.n_arrays_of(t)
+            bar.update()
+    return n_arrays, damage

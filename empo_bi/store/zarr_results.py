@@ -11,7 +11,6 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ FORMAT, VERSION = "empo_bi solution", 1
 REMEDY = "To make it anew, call solve with overwrite=True, or delete it"
 BACKLOG_BYTES = 64 << 20  # of arrays that wait to be written
 CACHE_ARRAYS = 12
+MUST_BE_KNOWN = ("world", "goals", "belief", "prior")  # of the content; None where it cannot be told from others
 _RAW = Compression(level=0)
 
 
@@ -112,6 +112,26 @@ class ZarrResults:
     @property
     def next_level(self) -> int:
         return self._handed_over - 1
+
+    # --- checking ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def levels(self) -> list[int]:
+        """Those that are committed."""
+        return sorted(self._markers)
+
+    def n_arrays_of(self, t: int) -> int:
+        return len(self._markers[t]["arrays"])
+
+    def problems_of(self, t: int) -> list[str]:
+        """Check every array of a level: what is wrong with them."""
+        problems = []
+        for name, about in self._markers[t]["arrays"].items():
+            try:
+                self._files.read_array(level_name(t), name, about)
+            except DamagedStoreError as error:
+                problems.append(str(error).removesuffix(f" {REMEDY}"))
+        return problems
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -214,6 +234,16 @@ class ZarrResults:
         return f"{size}in {'a temporary folder' if self.place.is_temporary else self.place.name}"
 
 
+def is_solution(place: Place) -> bool:
+    """Whether there is a solution at a place, sound or not."""
+    if not place.exists:
+        return False
+    with contextlib.suppress(StoreError):
+        manifest = ZarrFiles(place.name, place.for_reading(), REMEDY).raw_record(ROOT)
+        return bool(manifest) and manifest.get("format") == FORMAT  # type: ignore[union-attr]
+    return False
+
+
 def _dimensions(name: str, array: np.ndarray) -> tuple[str, ...]:
     return ARRAYS.get(name, ("row", "column")[: array.ndim])
 
@@ -238,6 +268,13 @@ def _read_manifest(files: ZarrFiles) -> Json:
 
 
 def _check_content(name: str, asked: Json, found: Json) -> None:
+    unknown = [part for part in MUST_BE_KNOWN if asked["content"][part] is None]
+    if unknown:
+        raise StoreMismatchError(
+            f"{name}: cannot tell whether this solution was made for the same {' and '.join(unknown)}, which cannot be told "
+            "apart in another process (a lambda, or attributes that cannot be pickled). Choose another place, or replace it "
+            "with overwrite=True"
+        )
     other = [part for part in asked["content"] if asked["content"][part] != found["content"].get(part)]
     if other:
         details = "; ".join(
@@ -248,9 +285,3 @@ def _check_content(name: str, asked: Json, found: Json) -> None:
             f"{name}: holds a solution that differs in {', '.join(other)} from what is asked for ({details}). Choose "
             "another place, or replace it with overwrite=True"
         )
-
-
-def open_place(path: Any) -> ZarrResults:
-    from empo_bi.store.places import place_of
-
-    return ZarrResults.open(place_of(path))

@@ -1,0 +1,63 @@
+"""Priors of all makers: ours, which is the parameters of phase 1, objects that tell joint policies, and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.identity import world_key
+from empo_bi.errors import short_repr
+from empo_bi.options import Params
+from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
+
+
+class CallablePrior(HumanPolicyPrior):
+    """A function ``f(state, agent_index, goal)`` as a prior; the goal is None where all goals are meant."""
+
+    def __init__(self, function: Callable[..., Any], world_model: Any, human_agent_indices: Sequence[int]) -> None:
+        super().__init__(world_model, human_agent_indices)
+        self.function = function
+
+    def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
+        found = np.asarray(self.function(state, human_agent_index, possible_goal), dtype=np.float64)
+        n_actions = int(self.world_model.action_space.n)
+        if found.shape != (n_actions,) or not (found >= 0).all():
+            raise ValueError(
+                f"human_policy_prior({short_repr(state)}, {human_agent_index}, {possible_goal!r}) gave {short_repr(found)}; "
+                f"expected {n_actions} probabilities, one for each action"
+            )
+        return found
+
+
+def checked_prior(prior: Any, world: Any, humans: Sequence[int], generator: Any) -> tuple[Any, Params | None]:
+    """A prior to be asked, or the parameters of phase 1, which then becomes part of the same sweep.
+
+    Raises
+    ------
+    ValueError
+        For a prior of other humans or of another world.
+    """
+    of = getattr(prior, "human_agent_indices", None)
+    if of is not None and list(of) != list(humans):
+        raise ValueError(
+            f"human_policy_prior was computed for the humans {list(of)}, human_agent_indices says {list(humans)}; they have "
+            "to be the same in the same order"
+        )
+    solution = getattr(prior, "solution", None) if isinstance(prior, TabularHumanPolicyPrior) else None
+    theirs = getattr(prior, "world_model", None)
+    if solution is not None and solution.dag.world_key != world_key(world):
+        raise ValueError("human_policy_prior was computed for another world, or another horizon; compute it for this one")
+    if solution is None and theirs is not None and theirs is not world and world_key(theirs) != world_key(world):
+        raise ValueError("human_policy_prior belongs to another world; give one for this world, or call set_world_model")
+    if solution is not None and solution.goal_columns.generator is generator:
+        return None, solution.human_params
+    if hasattr(prior, "profile_distribution") and hasattr(prior, "profile_distribution_with_fixed_goal"):
+        return prior, None
+    if callable(prior):
+        return CallablePrior(prior, world, humans), None
+    raise TypeError(
+        f"human_policy_prior={prior!r} is no prior: it needs profile_distribution(state) and "
+        "profile_distribution_with_fixed_goal(state, agent_index, goal), or has to be a function f(state, agent_index, goal)"
+    )
