@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from empo_bi.checks import checked_generator
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import digest_of, world_key
 from empo_bi.dag.levels import MemoryLevels
@@ -20,7 +21,7 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.memory import MemoryMonitor, resident_bytes
 from empo_bi.runtime.progress import say
-from empo_bi.solving import Solver, checked_generator
+from empo_bi.solving import Solver
 from empo_bi.world.gridworld import GridWorld
 
 ProgressCallback = Callable[[int, int], None]
@@ -109,11 +110,17 @@ def compute_human_policy_prior(
         params, human_agent_indices=human_agent_indices, robot_agent_indices=(),
         possible_goal_generator=possible_goal_generator, phase_2=False,
     )  # fmt: skip
-    cache = AttainmentCache(solution.blocks, solution.goal_columns)
+    cache = getattr(world_model, "_attainment_cache", None)
+    if isinstance(cache, AttainmentCache):
+        cache.fill(solution.blocks, solution.goal_columns)
+    else:
+        cache = AttainmentCache(solution.blocks, solution.goal_columns)
     with contextlib.suppress(AttributeError):  # a world that takes no attributes
         world_model._attainment_cache = cache if use_attainment_cache else None
         if use_disk_slicing:
             world_model._disk_dag = solution.dag
+            if callable(getattr(world_model, "clear_dag_cache", None)):
+                world_model.clear_dag_cache()
     results = [solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else [])]
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -197,6 +204,10 @@ def compute_robot_policy(
               memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
               use_compression, archive_dir, memory_limit)  # fmt: skip
     generator = checked_generator(world_model, possible_goal_generator)
+    if sliced_cache is not None and not isinstance(sliced_cache, AttainmentCache):
+        raise TypeError(
+            f"sliced_cache={sliced_cache!r}; give what compute_human_policy_prior returned as its cache, or None"
+        )
     caches = [sliced_cache, getattr(world_model, "_attainment_cache", None)]
     solution = run.solve(
         params, human_agent_indices=human_agent_indices, robot_agent_indices=robot_agent_indices,
@@ -233,11 +244,18 @@ class Run:
     archive_dir: str | os.PathLike[str] | None
     memory_limit: int | float | str | None
 
+    def __post_init__(self) -> None:
+        for name in ("disk_cache_dir", "archive_dir"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str | os.PathLike) or not os.fspath(value)):
+                raise TypeError(f"{name}={value!r}; give the path of a folder, or None")
+        if self.progress_callback is not None and not callable(self.progress_callback):
+            raise TypeError(f"progress_callback={self.progress_callback!r} cannot be called; give f(done, total), or None")
+
     @property
     def workers(self) -> int:
-        if not self.parallel:
-            return 1
-        return checked_workers(-1 if self.num_workers is None else self.num_workers)
+        workers = checked_workers(-1 if self.num_workers is None else self.num_workers)
+        return workers if self.parallel else 1
 
     @property
     def out(self) -> Any:
@@ -247,7 +265,7 @@ class Run:
         if self.disk_cache_dir is None:
             return True
         key = world_key(self.world)
-        name = os.urandom(6).hex() if key is None else digest_of(repr(key))
+        name = os.urandom(6).hex() if key is None else digest_of(repr((key, self.level_fct is None)))
         return Path(self.disk_cache_dir) / name
 
     def solve(self, params: Params, *, dag: Dag | None = None, **options: Any) -> Solution:

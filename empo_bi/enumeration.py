@@ -111,6 +111,7 @@ def enumerate_dag(
     _fill(levels, explorer, progress, memory)
     table = _goal_table(goals, is_stored=is_stored)
     dag = Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
+    dag.precision = precision
     if was_there and not isinstance(world, GridWorld):
         check_some_states(dag)
     return dag
@@ -157,7 +158,9 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: int | float | str | 
     table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
     if given is not None:
         table = _goal_table(goals, is_stored=goals is not None and goals.key() == content["goals"])
-    return Dag(world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table)
+    dag = Dag(world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table)
+    dag.precision = content["precision"]
+    return dag
 
 
 def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: FixedGoals | None) -> dict[str, Any]:
@@ -166,7 +169,7 @@ def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: 
     return {
         "format": FORMAT,
         "version": VERSION,
-        "title": str(world) if is_gridworld else f"a Python world, {type(world).__module__}.{type(world).__qualname__}",
+        "title": title_of(world),
         "world": to_mapping(world.world_spec) if is_gridworld else None,
         "content": content,
         "n_agents": n_agents_of(world),
@@ -176,6 +179,12 @@ def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: 
         "humans": None if goals is None else goals.humans,
         "goals": None if goals is None else goals.describe(),
     }
+
+
+def title_of(world: Any) -> str:
+    """How stores and messages call a world; the same in every process."""
+    kind = type(world)
+    return str(world) if isinstance(world, GridWorld) else f"a Python world, {kind.__module__}.{kind.__qualname__}"
 
 
 def _place_of(store: Any) -> Any:

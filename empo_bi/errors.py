@@ -49,6 +49,10 @@ class GoalError(EmpoError, ValueError):
     """A human has no goal, or none that can be attained, in some state, or a weight that cannot be."""
 
 
+class EmpoOverflowError(EmpoError, OverflowError, ValueError):
+    """A value is beyond the range of floating-point numbers."""
+
+
 class MemoryPressureError(EmpoError, KeyboardInterrupt):
     """Memory stayed short, so the work was stopped; what was finished is kept. Scripts expect a KeyboardInterrupt."""
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 Belief = Callable[[Any, int, int], Sequence[tuple[float, Any]]]
 
 
@@ -72,7 +74,7 @@ class Params:
         value = getattr(self, name)
         if value is None and name in ("gamma_h", "rho_h", "gamma_r", "rho_r"):
             return
-        if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, complex):
+        if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, complex) or np.ndim(value):
             raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number")
         number = float(value)
         if math.isnan(number) or (math.isinf(number) and name != "beta_h"):

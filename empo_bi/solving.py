@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -12,17 +11,26 @@ from typing import Any, TypedDict, Unpack, overload
 from empo_bi.backward.asked import has_own_durations
 from empo_bi.backward.blocks import LevelBlocks
 from empo_bi.backward.goals import GoalColumns
-from empo_bi.backward.phases import PRECISIONS, HumanPhase, RobotPhase, Setting
+from empo_bi.backward.phases import (
+    PRECISIONS,
+    HumanPhase,
+    Precision,
+    RobotPhase,
+    Setting,
+    TooSmallForSingle,
+)
 from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.sweep import Strand, Sweep
+from empo_bi.checks import check_dag, check_out, check_sequence_of, checked_agents, checked_generator
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.identity import digest_of, horizon_of, identity_of, key_of, world_key
+from empo_bi.dag.identity import key_of, world_key
 from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import EXACT
-from empo_bi.enumeration import check_world, enumerate_dag
+from empo_bi.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
+from empo_bi.keeping import durations_key, results_for, write_archive
 from empo_bi.options import Params
-from empo_bi.results.levels import MemoryResults, ResultLevels
+from empo_bi.results.levels import ResultLevels
 from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
@@ -120,9 +128,8 @@ def solve(
             raise TypeError(f"solve: {name} is a parameter of the theory; give it as Params({name}={options[name]!r})")  # type: ignore[literal-required]
         raise TypeError(f"solve: there is no option {name!r}.{did_you_mean(name, SolveOptions.__annotations__)}")
     is_single = params is None or isinstance(params, Params)
-    sets: list[Any] = [params or Params()] if is_single else list(params)  # type: ignore[arg-type]
-    if not sets or not all(isinstance(given, Params) for given in sets):
-        raise TypeError(f"params={params!r}; give empo_bi.Params(...), a list of them, or nothing")
+    sets: list[Any] = [params or Params()] if is_single or not hasattr(params, "__iter__") else list(params)  # type: ignore
+    check_sequence_of(sets, Params)
     solutions = Solver(world, sets, **options).solutions()
     return solutions[0] if is_single else solutions
 
@@ -178,11 +185,21 @@ class Solver:
         if dag is not None:
             check_dag(dag, world, key)
         self._owns_dag = dag is None
-        self.dag = dag if dag is not None else enumerate_dag(
+        self._world_key = key
+        self.dag = dag if dag is not None else self._enumerated(
             world, level_fct=level_fct, store=self._dag_store(), workers=workers, memory_limit=memory_limit, precision=EXACT,
-            compression=compression, overwrite=overwrite, max_states=max_states, progress=progress,
+            compression=compression, max_states=max_states, progress=progress,
         )  # fmt: skip
         self.dag.world_key = key
+
+    def _enumerated(self, world: Any, **options: Any) -> Dag:
+        """A DAG that is there is replaced only if it is another one, whatever ``overwrite`` says: others may be using it."""
+        try:
+            return enumerate_dag(world, **options)
+        except (StoreMismatchError, DamagedStoreError):
+            if not self._overwrite:
+                raise
+            return enumerate_dag(world, overwrite=True, **options)
 
     def _dag_store(self) -> Any:
         if self._out is None or self._out is True:
@@ -190,45 +207,73 @@ class Solver:
         return Path(self._out) / "dag"
 
     def solutions(self) -> list[Solution]:
-        """Sweep, as far as that has not been done, and return one solution for each set of parameters."""
-        results: list[ResultLevels] = []
+        """Sweep, as far as that has not been done, and return one solution for each set of parameters.
+
+        Where a human's power is too small for float32, the sweep begins again with tables of float64.
+        """
         try:
             blocks = LevelBlocks(self.dag, BLOCK_STATES)
             goals = GoalColumns(blocks, self.humans, self.generator, progress=self._progress)
-            profiles = Profiles.of(n_agents_of(self.world), int(self.world.action_space.n), self.humans, self.robots)
-            rates = [rate for params in self._all_params() for rate in (params.rate_h, params.rate_r)]
-            unit = not has_own_durations(self.world) or not any(rates)
-            setting = Setting(profiles, goals, PRECISIONS[self._precision], unit)
-            results += (self._results(params, goals, profiles) for params in self.params)
-            asks = self._prior is not None or any(p.believed_others_policy is not None for p in self._all_params())
-            sweep = Sweep(
-                blocks, setting, self._strands(setting, results), self._workers, wants_states=asks, asks_durations=not unit,
-                progress=self._progress, after_block=self._watch, after_level=self._tell,
-            )  # fmt: skip
-            sweep.run()
-            for levels in results:
-                levels.finish()
+            for precision in PRECISIONS[self._precision]:
+                with contextlib.suppress(TooSmallForSingle):
+                    return self._sweep(blocks, goals, precision)
+            raise AssertionError("the widest tables take everything")
         except BaseException:
-            for levels in results:
-                levels.close()
             if self._owns_dag:
                 self.dag.close()
             raise
+
+    def _sweep(self, blocks: LevelBlocks, goals: GoalColumns, precision: Precision) -> list[Solution]:
+        profiles = Profiles.of(n_agents_of(self.world), int(self.world.action_space.n), self.humans, self.robots)
+        all_params = [*self.params, *([] if self._human_params is None else [self._human_params])]
+        unit = not has_own_durations(self.world) or not any(rate for p in all_params for rate in (p.rate_h, p.rate_r))
+        setting = Setting(profiles, goals, precision, unit)
+        asks = self._prior is not None or any(p.believed_others_policy is not None for p in all_params)
+        results: list[ResultLevels] = []
+        try:
+            contents = [self._content(params, setting) for params in self.params]
+            for i, content in enumerate(contents):
+                same = contents.index(content) if self._has_folder else i  # one folder for sets that ask the same
+                results.append(results[same] if same < i else self._results(content, setting))
+            Sweep(
+                blocks, setting, self._strands(setting, results), self._workers, wants_states=asks, asks_durations=not unit,
+                progress=self._progress, after_block=self._watch, after_level=self._tell,
+            ).run()  # fmt: skip
+            for levels in results:
+                levels.finish()
+            if self._archive is not None:
+                name = "robot_values" if self._phase_2 else "human_values"
+                write_archive(Path(self._archive) / name, results[0], contents[0], self._about(setting), self._compression)
+        except TooSmallForSingle:
+            for levels in results:
+                levels.remove()
+            raise
+        except BaseException:
+            for levels in results:
+                levels.close()
+            raise
+        users: set[int] = set()
         return [
             Solution(
                 self.dag, blocks, setting, params, levels, human_params=self._human_params, prior=self._prior,
-                has_robot=self._phase_2, owns_dag=self._owns_dag and len(self.params) == 1,
+                has_robot=self._phase_2, owns_dag=self._owns_dag, users=users,
             )
             for params, levels in zip(self.params, results, strict=True)
         ]  # fmt: skip
 
-    def _all_params(self) -> list[Params]:
-        return [*self.params, *([] if self._human_params is None else [self._human_params])]
+    @property
+    def _has_folder(self) -> bool:
+        return self._out is not None and self._out is not True
+
+    def _results(self, content: dict[str, Any], setting: Setting) -> ResultLevels:
+        return results_for(self._out, content, self._about(setting), self._compression, self._overwrite)
 
     def _strands(self, setting: Setting, results: Sequence[ResultLevels]) -> list[Strand]:
         humans: dict[Any, HumanPhase] = {}
         strands = []
-        for params, levels in zip(self.params, results, strict=True):
+        for i, (params, levels) in enumerate(zip(self.params, results, strict=True)):
+            if any(levels is other for other in results[:i]):
+                continue
             human = None
             if self._prior is None:
                 own = self._human_params or params
@@ -249,100 +294,34 @@ class Solver:
         if self._after_level is not None:
             self._after_level(t, n_states, self.dag.n_states)
 
-    # --- where results go ---------------------------------------------------------------------------------------------
+    # --- what is asked ----------------------------------------------------------------------------------------------------
 
-    def _results(self, params: Params, goals: GoalColumns, profiles: Profiles) -> ResultLevels:
-        if self._out is None and self._archive is None:
-            return MemoryResults(self.dag.horizon)
-        from empo_bi.store.encoded import Compression
-        from empo_bi.store.places import place_of
-        from empo_bi.store.zarr_results import FORMAT, VERSION, ZarrResults
-
-        content = self._content(params, goals)
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "title": str(self.world),
-            "horizon": self.dag.horizon,
-            "content": content,
-            "goals": [[repr(goal) for goal in known] for known in goals.goals],
-            "robot_profiles": [list(profile) for profile in profiles.robot_profiles],
-        }
-        name = f"solution-{digest_of(json.dumps(content, sort_keys=True))}"
-        place = place_of(True if self._out is True else Path(self._out) / name) if self._archive is None else None
-        if place is None:
-            place = place_of(Path(self._archive) / ("robot_values" if self._phase_2 else "human_values"))
-        options: Any = {"compression": Compression.of(self._compression), "overwrite": self._overwrite}
-        try:
-            return ZarrResults.open_or_create(place, manifest, **options)
-        except (StoreMismatchError, DamagedStoreError):
-            if self._archive is None:
-                raise
-            return ZarrResults.open_or_create(place, manifest, **{**options, "overwrite": True})
-
-    def _content(self, params: Params, goals: GoalColumns) -> dict[str, Any]:
-        """By name, everything that the arrays depend on."""
+    def _about(self, setting: Setting) -> dict[str, Any]:
+        """What else a store says of itself."""
         return {
-            "world": identity_of(self.world),
-            "horizon": horizon_of(self.world),
+            "title": title_of(self.world),
+            "horizon": self.dag.horizon,
+            "goals": [[repr(goal) for goal in known] for known in setting.goals.goals],
+            "robot_profiles": [list(profile) for profile in setting.profiles.robot_profiles],
+        }
+
+    def _content(self, params: Params, setting: Setting) -> dict[str, Any]:
+        """By name, everything that the arrays depend on."""
+        human_params = self._human_params or params
+        return {
+            "world": None if self._world_key is None else self._world_key[0],
+            "horizon": None if self._world_key is None else self._world_key[1],
             "level_sizes": self.dag.level_sizes,
             "humans": self.humans,
             "robots": self.robots,
-            "goals": goals.key(),
+            "goals": setting.goals.key(),
             "params": params.describe(),
             "human_params": None if self._human_params is None else self._human_params.describe(),
-            "belief": key_of(params.believed_others_policy),
+            "belief": key_of(human_params.believed_others_policy),
+            "durations": durations_key(self.world, are_asked=not setting.unit_durations),
             "prior": key_of(self._prior),
-            "precision": self._precision,
+            "rest": setting.precision.rest,
+            "work": setting.precision.work,
+            "probabilities": self.dag.precision,
             "phase_2": self._phase_2,
         }
-
-
-def checked_agents(world: Any, humans: Sequence[int], robots: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Lists of agents, each known, none twice."""
-    n = n_agents_of(world)
-    for role, agents in (("human", humans), ("robot", robots)):
-        for agent in agents:
-            if isinstance(agent, bool) or not hasattr(agent, "__index__"):
-                raise TypeError(f"{role}_agent_indices={list(agents)!r}: agents are whole numbers, not {agent!r}")
-            if not 0 <= agent < n:
-                raise ValueError(
-                    f"{role}_agent_indices={list(agents)!r}: there is no agent {agent}; this world has 0 to {n - 1}"
-                )
-        twice = sorted({agent for agent in agents if list(agents).count(agent) > 1})
-        if twice:
-            raise ValueError(f"{role}_agent_indices={list(agents)!r}: agent {twice[0]} is named twice")
-    both = sorted(set(humans) & set(robots))
-    if both:
-        raise ValueError(f"agent {both[0]} is both human and robot; give each agent one role")
-    if not len(humans):
-        raise ValueError("there are no humans: give human_agent_indices, or a world that has some")
-    return [int(agent) for agent in humans], [int(agent) for agent in robots]
-
-
-def check_out(out: Any) -> None:
-    """Results go to a folder, since they are written level by level beside the DAG."""
-    if out is None or out is True:
-        return
-    if not isinstance(out, str | os.PathLike) or "://" in str(out) or Path(out).suffix.lower() == ".zip":
-        raise ValueError(f"out={out!r}; results go to a folder: give its path, True for a temporary one, or None for memory")
-
-
-def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
-    """Whether a DAG can be used for a world."""
-    if not dag.is_finished or not dag.is_usable:
-        raise ValueError(f"dag={dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
-    theirs = dag.world_key if dag.world_key is not None else world_key(dag.world)
-    if dag.world is not world and (key is None or key != theirs):
-        raise ValueError(f"dag={dag!r} is that of another world, or of another horizon; enumerate one for this world")
-
-
-def checked_generator(world: Any, generator: Any) -> Any:
-    found = getattr(world, "possible_goal_generator", None) if generator is None else generator
-    if found is None:
-        raise ValueError(
-            "there are no goals: give possible_goal_generator, or a world that has one (in a world file, possible_goals)"
-        )
-    if not callable(getattr(found, "generate", None)):
-        raise TypeError(f"possible_goal_generator={found!r} has no method generate(state, human_agent_index)")
-    return found

@@ -65,15 +65,25 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[Any]) -> Flo
     for m, state in enumerate(states):
         for h, human in enumerate(profiles.humans):
             for action in range(profiles.n_actions):
-                for probability, actions in belief(state, human, action):
-                    played = [action if other == human else int(actions[other]) for other in profiles.humans]
-                    u = number_of.get(tuple(played))
-                    if u is None:
+                told = belief(state, human, action)
+                asked = f"believed_others_policy({short_repr(state)}, {human}, {action})"
+                try:
+                    pairs = [
+                        (float(probability), tuple(action if i == human else int(actions[i]) for i in profiles.humans))
+                        for probability, actions in told
+                    ]
+                except (TypeError, ValueError, IndexError, KeyError) as error:
+                    raise ValueError(
+                        f"{asked} gave {short_repr(told)}; expected [(probability, actions of all agents), ...] ({error})"
+                    ) from error
+                for probability, played in pairs:
+                    u = number_of.get(played)
+                    if u is None or not 0 <= probability < float("inf"):
                         raise ValueError(
-                            f"believed_others_policy({short_repr(state)}, {human}, {action}) lets the humans "
-                            f"{list(profiles.humans)} play {played}; actions are 0 to {profiles.n_actions - 1}"
+                            f"{asked} lets the humans {list(profiles.humans)} play {list(played)} with probability "
+                            f"{probability}; actions are 0 to {profiles.n_actions - 1}, probabilities finite and not negative"
                         )
-                    belief_MHU[m, h, u] += float(probability)
+                    belief_MHU[m, h, u] += probability
     return belief_MHU
 
 

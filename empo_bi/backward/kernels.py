@@ -23,6 +23,7 @@ from numba.extending import intrinsic
 
 from empo_bi.runtime.jit import inlined, kernel, rule
 
+OK = np.int64(-1)
 ATTAINED = np.float64(-1.0)  # in tables without discount; values are never negative
 
 # Of the exponential: log2(e), ln(2) in two parts, and the Taylor series from the 13th term to the first.
@@ -436,7 +437,7 @@ def power(v_X, weight_X, first, last, zeta):  # type: ignore[no-untyped-def]
 def robot_block(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_h_K, discount_r_K, span_K, continuation, vr,
     attained_MB, has_NX, weight_NX, pi_MAX, joint_MU, joint_MXU, profile_UR, profile_HAO, action_UH, n_profiles,
-    beta, factor_h, factor_r, span, zeta, xi, eta, v_MX, xh_MH, qr_MR, vr_M, table, vr_table,
+    beta, factor_h, factor_r, span, is_discounted, zeta, xi, eta, v_MX, xh_MH, qr_MR, vr_M, table, vr_table,
 ):  # fmt: skip
     r"""Phase 2 for M states: the robot's policy and what both policies together are worth.
 
@@ -448,7 +449,11 @@ def robot_block(  # type: ignore[no-untyped-def]
         U_r = -\Big(\tfrac{1}{|H|} \sum_h X_h^{-\xi}\Big)^\eta, \quad
         V_r = \Big(\sum_r \pi_r(r) W(r)\Big) U_r + \sum_r \pi_r(r) Q_r(r)
 
-    Returns the place of the first (state, human), as ``m * H + h``, whose power is not positive; -1 if there is none.
+    ``span`` is the weight of one step, where durations are not told by ``span_K``; with a discount it counts in proportion
+    to the mass of the humans' distribution, which need not be 1 where another prior tells.
+
+    Returns ``OK``, or a state m and what is wrong there: ``m * (H + 1) + h`` if the power of human h is not positive,
+    ``m * (H + 1) + H`` if the robot's value is not finite.
     """
     U, H = action_UH.shape
     A, X, R = pi_MAX.shape[1], v_MX.shape[1], qr_MR.shape[1]
@@ -461,7 +466,7 @@ def robot_block(  # type: ignore[no-untyped-def]
     pi_R, weight_R = np.empty(R, np.float64), np.full(R, span)
     at_J = np.empty(n_profiles + 1, np.int64)
     cell = np.ones(3, v_MX.dtype)
-    powerless = np.int64(-1)
+    trouble = OK
     for m in range(row_M.size):
         find_entries(at_J, row_M[m], start_E, count_EJ)
         weight_X = weight_NX[m if weight_NX.shape[0] > 1 else 0]
@@ -493,15 +498,22 @@ def robot_block(  # type: ignore[no-untyped-def]
         inequality = np.float64(0.0)
         for h in range(H):
             xh_MH[m, h] = power(v_X, weight_X, h * G, h * G + G, zeta)
-            if not xh_MH[m, h] > 0 and powerless < 0:
-                powerless = m * H + h
+            if not xh_MH[m, h] > 0 and trouble == OK:
+                trouble = m * (H + 1) + h
             inequality += xh_MH[m, h] ** -xi
         u_r = -((inequality / H) ** eta)
         duration, future = np.float64(0.0), np.float64(0.0)
+        if is_given and is_discounted and span_K.size == 0:
+            mass = np.float64(0.0)
+            for u in range(U):
+                mass += joint_U[u]
+            weight_R[:] = span * mass
         for r in range(R):
             duration += pi_R[r] * weight_R[r]
             future += pi_R[r] * q_R[r]
         vr_M[m] = duration * u_r + future
+        if not math.isfinite(vr_M[m]) and trouble == OK:
+            trouble = m * (H + 1) + H
         vr_table[slot_M[m]] = vr_M[m] * factor_r if factor_r > 0 else vr_M[m]
         put_continuation(table, slot_M[m], v_X, attained_MB[m], factor_h)
-    return powerless
+    return trouble

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from empo_bi.backward.asked import beliefs_of, joint_policies_of
 from empo_bi.backward.blocks import NO_FLOATS, Block
 from empo_bi.backward.goals import GoalColumns
-from empo_bi.backward.kernels import ATTAINED, human_block, robot_block
+from empo_bi.backward.kernels import ATTAINED, OK, human_block, robot_block
 from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.rows import RowPlan, Table
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
-from empo_bi.errors import GoalError, short_repr
+from empo_bi.errors import EmpoOverflowError, GoalError, short_repr
 from empo_bi.options import Params
 from empo_bi.results.levels import Arrays
 
@@ -35,7 +35,15 @@ class Precision:
     work: str
 
 
-PRECISIONS = {"float16": Precision("float16", "float32"), "float64": Precision("float64", "float64")}
+# Those that may be asked for; each with the types to be tried, one after the other.
+PRECISIONS = {
+    "float16": [Precision("float16", "float32"), Precision("float16", "float64")],
+    "float64": [Precision("float64", "float64")],
+}
+
+
+class TooSmallForSingle(Exception):
+    """Some human's power is 0, or the robot's value infinite, perhaps only because tables are float32."""
 
 
 @dataclass(frozen=True)
@@ -164,21 +172,29 @@ class RobotPhase:
         spans = NO_FLOATS
         if params.rate_r > 0 and len(work.duration_K):
             spans = -np.expm1(-params.rate_r * work.duration_K) / params.rate_r
-        powerless = robot_block(
+        trouble = robot_block(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h),
             work.discounts(params.rate_r), spans, self.table.read, self.vr_table.read, work.attained_MB, work.has_NX,
             work.weight_NX, pi_MAX, joint_MU, joint_MXU, profiles.played_UR, profiles.own_HAO, profiles.action_UH,
             profiles.n_profiles,
-            params.beta_r, self._factor_h, self._factor_r, self._span, params.zeta, params.xi, params.eta,
+            params.beta_r, self._factor_h, self._factor_r, self._span, params.rate_r > 0, params.zeta, params.xi, params.eta,
             v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,
         )  # fmt: skip
-        if powerless >= 0:
-            self._complain(work, powerless // n_humans, powerless % n_humans)
+        if trouble != OK:
+            self._complain(work, *divmod(int(trouble), n_humans + 1))
         for name, array in (("ve", v_MX), ("xh", xh_MH), ("qr", qr_MR), ("vr", vr_M)):
             self._level[name][work.block.place_M] = array
 
     def _complain(self, work: Work, m: int, h: int) -> None:
+        if self.setting.precision.work == "float32":
+            raise TooSmallForSingle
         dag, place = self.setting.goals.dag, int(work.block.place_M[m])
+        if h == len(self.setting.goals.humans):
+            raise EmpoOverflowError(
+                f"the robot's value of state {short_repr(dag.states(work.t)[place], 300)} on level "
+                f"{dag.level_values[work.t]} is beyond what numbers can hold: the humans' power is next to nothing there, "
+                "and zeta, xi, eta or beta_r make the most of it; choose smaller ones, or a larger terminal_Vr such as -1"
+            )
         raise GoalError(
             f"human {self.setting.goals.humans[h]} has no power in state {short_repr(dag.states(work.t)[place], 300)} on "
             f"level {dag.level_values[work.t]}: no goal can be attained from there, so the robot's value is not defined; "

@@ -78,11 +78,9 @@ class Sweep:
     after_level: Callable[[int, int], None] | None = None
 
     def run(self) -> None:
-        """Go on where the sinks are; nothing is done for those that have everything."""
+        """Go on where the sinks are; nothing is computed for those that have everything."""
         dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
         first = max(strand.sink.next_level for strand in self.strands)
-        if first < 0:
-            return
         with level_bar("solve", first + 1, self.progress) as bar:
             for t in range(dag.horizon, -1, -1):
                 plan = rows.begin(t, dag.levels.members(t))
@@ -92,7 +90,7 @@ class Sweep:
                     bar.set_postfix_str(f"level {t}, {len(plan.slot_S):,} states", refresh=False)
                     bar.update()
                 for strand in self.strands:
-                    if strand.sink.next_level == t - 1 and strand not in active:  # here it was interrupted
+                    if strand.sink.next_level == t - 1 >= 0 and strand not in active:  # here it was interrupted
                         strand.restore(plan)
                 if self.after_level is not None:
                     self.after_level(t, len(plan.slot_S))

@@ -67,10 +67,11 @@ class StateListBook:
 
     def find(self, state: Any) -> list[tuple[int, int]]:
         if self._found is None:
-            self._found = {}
+            found: dict[Hashable, tuple[int, int]] = {}
             for t, piece in enumerate(self._levels.heads()):
                 places = ((t, body) for body in as_array(piece.added).tolist())
-                self._found.update(zip(piece.states or (), places, strict=True))
+                found.update(zip(piece.states or (), places, strict=True))
+            self._found = found  # once it is complete
         return [self._found[state]] if state in self._found else []
 
 

@@ -47,6 +47,7 @@ class Dag:
         self.n_profiles = n_profiles
         self.goals = goals
         self.is_finished = levels.is_finished
+        self.precision = "float16"  # how probabilities rest, as enumerate_dag was asked
         self.world_key: tuple[str, int | None] | None = None  # tells whether a world is still the one this was made of
         self.is_usable = True  # until it is closed
         self.horizon = len(levels) - 1

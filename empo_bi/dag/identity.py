@@ -51,7 +51,7 @@ def _code_of(kind: type) -> list[Any]:
         for name, value in sorted(vars(base).items()):
             if isinstance(value, FunctionType):
                 found.append([name, [cell.cell_contents for cell in value.__closure__ or () if _is_value(cell)]])
-            elif not name.startswith("__") and not callable(value) and not hasattr(value, "__get__"):
+            elif not name.startswith(("__", "_abc_")) and not callable(value) and not hasattr(value, "__get__"):
                 found.append([name, value])
     return found
 

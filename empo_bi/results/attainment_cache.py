@@ -19,6 +19,10 @@ class AttainmentCache:
     """
 
     def __init__(self, blocks: LevelBlocks, goals: GoalColumns) -> None:
+        self.fill(blocks, goals)
+
+    def fill(self, blocks: LevelBlocks, goals: GoalColumns) -> None:
+        """Become the cache of another run."""
         self.dag, self.num_action_profiles = blocks.dag, blocks.dag.n_profiles
         self._blocks, self._goals = blocks, goals
         self._order: npt.NDArray[np.int64] | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -206,15 +207,23 @@ def compute_markov_chain_value_function(
     if not np.isfinite(gamma):
         raise ValueError(f"gamma={gamma!r}; give a finite number")
     matrix = markov_chain.matrix if isinstance(markov_chain, MarkovChain) else _as_matrix(markov_chain)
+    row_E = np.repeat(np.arange(n), np.diff(matrix.indptr))
+    wrong = np.flatnonzero((matrix.indices <= row_E) | (matrix.indices >= n))
+    if len(wrong):
+        i, j = int(row_E[wrong[0]]), int(matrix.indices[wrong[0]])
+        raise ValueError(
+            f"state {i} of the chain leads to {j}; states are numbered from 0 to {n - 1}, successors have higher numbers than "
+            "their states: give the chain in the order of world.get_dag()"
+        )
     add_values(value_NK, matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data, float(gamma))
     return value_NK
 
 
-def _as_matrix(chain: Sequence[dict[int, float]]) -> scipy.sparse.csr_array:
+def _as_matrix(chain: Sequence[dict[int, float]]) -> Any:
     indptr = np.cumsum([0, *map(len, chain)])
     columns = np.fromiter((j for row in chain for j in row), dtype=np.int64, count=indptr[-1])
     values = np.fromiter((p for row in chain for p in row.values()), dtype=np.float64, count=indptr[-1])
-    return scipy.sparse.csr_array((values, columns, indptr), shape=(len(chain), len(chain)))
+    return SimpleNamespace(indptr=indptr, indices=columns, data=values)  # checked before anything is made of it
 
 
 @kernel

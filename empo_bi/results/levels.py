@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from empo_bi.errors import StoreError
+
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 
@@ -39,10 +41,16 @@ class ResultLevels(Protocol):
     def get(self, t: int, name: str) -> Array:
         """An array of a level, as it rests."""
 
+    def has(self, t: int, name: str) -> bool:
+        """Whether a level has such an array."""
+
     def finish(self) -> None:
         """Wait until everything is safe."""
 
     def close(self) -> None: ...
+
+    def remove(self) -> None:
+        """Close, and leave nothing behind."""
 
     def describe(self) -> str:
         """Where the arrays are and how much room they take."""
@@ -54,6 +62,7 @@ class MemoryResults:
     def __init__(self, horizon: int) -> None:
         self._arrays: dict[tuple[int, str], Array] = {}
         self.next_level = horizon
+        self._is_closed = False
 
     def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
         self._arrays |= {(t, name): array for name, array in arrays.items()}
@@ -66,13 +75,21 @@ class MemoryResults:
         return {}
 
     def get(self, t: int, name: str) -> Array:
+        if self._is_closed:
+            raise StoreError("this solution was closed; solve again")
         return self._arrays[t, name]
+
+    def has(self, t: int, name: str) -> bool:
+        return (t, name) in self._arrays
 
     def finish(self) -> None:
         pass
 
     def close(self) -> None:
+        self._is_closed = True
         self._arrays.clear()
+
+    remove = close
 
     def describe(self) -> str:
         return f"{sum(array.nbytes for array in self._arrays.values()) / 1e6:.1f} MB in memory"

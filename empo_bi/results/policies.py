@@ -90,8 +90,8 @@ class TabularHumanPolicyPrior(HumanPolicyPrior):
             policy: FloatArray = by_goal[possible_goal]
             return policy
         generator = self._generator()
-        total: Any = sum(weight * by_goal[goal] for goal, weight in generator.generate(state, human_agent_index))
-        return np.asarray(total, dtype=np.float64)
+        rows = [weight * np.asarray(by_goal[goal]) for goal, weight in generator.generate(state, human_agent_index)]
+        return np.sum(rows, axis=0) if rows else np.zeros(int(self.world_model.action_space.n))
 
     def _generator(self) -> Any:
         if self.possible_goal_generator is None or (

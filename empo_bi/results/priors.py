@@ -11,6 +11,7 @@ from empo_bi.dag.identity import world_key
 from empo_bi.errors import short_repr
 from empo_bi.options import Params
 from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
+from empo_bi.world.gridworld import GridWorld
 
 
 class CallablePrior(HumanPolicyPrior):
@@ -47,9 +48,15 @@ def checked_prior(prior: Any, world: Any, humans: Sequence[int], generator: Any)
         )
     solution = getattr(prior, "solution", None) if isinstance(prior, TabularHumanPolicyPrior) else None
     theirs = getattr(prior, "world_model", None)
-    if solution is not None and solution.dag.world_key != world_key(world):
-        raise ValueError("human_policy_prior was computed for another world, or another horizon; compute it for this one")
-    if solution is None and theirs is not None and theirs is not world and world_key(theirs) != world_key(world):
+    key = world_key(world)
+    if solution is not None:
+        # A world written in Python may remember its answers, which changes its key; the same object is then good enough.
+        is_same = solution.dag.world is world and not isinstance(world, GridWorld)
+        if not is_same and (key is None or solution.dag.world_key != key):
+            raise ValueError(
+                "human_policy_prior was computed for another world, or another horizon; compute it for this one"
+            )
+    elif theirs is not None and theirs is not world and (key is None or world_key(theirs) != key):
         raise ValueError("human_policy_prior belongs to another world; give one for this world, or call set_world_model")
     if solution is not None and solution.goal_columns.generator is generator:
         return None, solution.human_params

@@ -72,7 +72,8 @@ class Values:
 class ErrorBounds:
     """How far numbers may be from what they would be had nothing rested in float16; 0 for ``precision="float64"``.
 
-    Transition probabilities never change by resting, and what concerns the robot rests in float64. Sums in work are float32,
+    Transition probabilities do not change by resting (except where a DAG was given that has them in float16, which leaves
+    no bound), and what concerns the robot rests in float64. Sums in work are float32,
     whose own rounding, some 1e-6, is not part of these bounds.
 
     Attributes
@@ -88,6 +89,11 @@ class ErrorBounds:
     human_policies: float
 
     def __str__(self) -> str:
+        if math.isinf(self.values):
+            return (
+                "the DAG that was given rests its probabilities in a type that changes them, so no bound is known; "
+                "enumerate it with precision='exact'"
+            )
         if self.values == 0:
             return f"{self.work} throughout, nothing rounded at rest"
         return (
@@ -148,10 +154,14 @@ class Solution:
     def __init__(
         self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: ResultLevels, *,
         human_params: Params | None = None, prior: Any = None, has_robot: bool = True, owns_dag: bool = False,
+        users: set[int] | None = None,
     ) -> None:  # fmt: skip
-        """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one."""
+        """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one;
+        ``users`` is shared by solutions that have one DAG, which the last of them closes if it is theirs (``owns_dag``)."""
         self.dag, self.params, self.results = dag, params, results
         self.human_params, self._owns_dag = human_params or params, owns_dag
+        self._users = set() if users is None else users  # solutions of the same DAG that are open
+        self._users.add(id(self))
         self.blocks, self._setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
         self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
 
@@ -173,9 +183,10 @@ class Solution:
         self.close()
 
     def close(self) -> None:
-        """Give back memory and, where arrays are in temporary stores, the disk. A DAG that others use, too, stays open."""
+        """Give back memory and, where arrays are in temporary stores, the disk; the DAG once nobody else uses it."""
         self.results.close()
-        if self._owns_dag:
+        self._users.discard(id(self))
+        if self._owns_dag and not self._users:
             self.dag.close()
 
     # --- values -------------------------------------------------------------------------------------------------------
@@ -354,8 +365,12 @@ class Solution:
     def precision(self) -> ErrorBounds:
         """How exact the numbers are."""
         rest, work = self._setting.precision.rest, self._setting.precision.work
+        if self.dag.precision not in ("exact", "float64"):
+            return ErrorBounds(rest, work, math.inf, 1.0)
         if rest == work == "float64":
             return ErrorBounds(rest, work, 0.0, 0.0)
+        if self.human_params.believed_others_policy is not None:  # which need not sum to 1
+            return ErrorBounds(rest, work, HALF_STEP, 1.0)
         # A policy's logits move by at most twice beta times what values move.
         return ErrorBounds(rest, work, HALF_STEP, math.tanh(self.human_params.beta_h * HALF_STEP / 2))
 

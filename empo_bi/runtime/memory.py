@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import psutil
 
 from empo_bi.errors import MemoryLimitError, MemoryPressureError
@@ -128,6 +129,13 @@ class MemoryMonitor:
         verbose: bool = True,
         enabled: bool = True,
     ) -> None:
+        for name, value in (
+            ("min_free_fraction", min_free_fraction),
+            ("check_interval", check_interval),
+            ("pause_duration", pause_duration),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number")
         if not 0 <= min_free_fraction < 1:
             raise ValueError(f"min_free_fraction={min_free_fraction!r}; give a share from 0 (off) to below 1")
         if not check_interval >= 1:

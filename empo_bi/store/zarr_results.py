@@ -7,6 +7,7 @@ precision), then its commit marker. A killed sweep continues below the last comm
 from __future__ import annotations
 
 import contextlib
+import re
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import numpy as np
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError, short_repr
 from empo_bi.results.levels import ARRAYS, Array, Arrays
 from empo_bi.store.encoded import Compression, Json
-from empo_bi.store.layout import ROOT, level_name
+from empo_bi.store.layout import ROOT, is_half_a_file, level_name
 from empo_bi.store.places import Place, nbytes_of
 from empo_bi.store.zarr_files import ZarrFiles, one_blosc_thread, reporting
 
@@ -25,7 +26,6 @@ FORMAT, VERSION = "empo_bi solution", 1
 REMEDY = "To make it anew, call solve with overwrite=True, or delete it"
 BACKLOG_BYTES = 64 << 20  # of arrays that wait to be written
 CACHE_ARRAYS = 12
-MUST_BE_KNOWN = ("world", "goals", "belief", "prior")  # of the content; None where it cannot be told from others
 _RAW = Compression(level=0)
 
 
@@ -45,7 +45,7 @@ class ZarrResults:
         self._writing: deque[tuple[int, Future[None], int]] = deque()  # levels in order, with their bytes
         self._handed_over = self._horizon + 1
         self._cache: OrderedDict[tuple[int, str], Array] = OrderedDict()
-        self._has_failed = False
+        self._has_failed = self._is_closed = False
         self._cleanup = weakref.finalize(self, place.remove) if place.is_temporary else None
 
     @classmethod
@@ -67,6 +67,7 @@ class ZarrResults:
                     found = cls.open(place)
                     _check_content(place.name, manifest, found.manifest)
                     if found.next_level < 0:
+                        found._tidy()
                         return found
             files = ZarrFiles(place.name, place.for_writing(), REMEDY)
             try:
@@ -96,18 +97,44 @@ class ZarrResults:
         _check_content(self.place.name, self.manifest, found)
         self.manifest = found
         self._find_levels()
-        last = self.next_level + 1
-        keep = {"zarr.json", *(level_name(t) for t in self._markers), carry_name(last)}
-        for name in self._files.names():
-            if name not in keep:
-                self._files.delete(name)
+        if self._markers and self.next_level >= 0:
+            self.carried()  # if that is damaged, nothing is touched
+        for name in self._leftovers():
+            self._files.delete(name)
+
+    def _leftovers(self) -> list[str]:
+        """What a killed writer left, and nobody needs."""
+        keep = {"zarr.json", *map(level_name, self._markers)}
+        if self.next_level >= 0:
+            keep.add(carry_name(self.next_level + 1))
+        return [name for name in self._files.names() if name not in keep and _is_our_name(name)]
+
+    def _tidy(self) -> None:
+        """Remove what the maker of a finished solution left when it was killed."""
+        if not self._leftovers():
+            return
+        with contextlib.suppress(OSError):  # read-only, or somebody is making it anew
+            files = ZarrFiles(self.place.name, self.place.for_writing(), REMEDY)
+            for name in self._leftovers():
+                files.delete(name)
+        self.place.release()
 
     def _find_levels(self) -> None:
         t = self._horizon
         while t >= 0 and (marker := self._files.read_record(level_name(t))) is not None:
+            if marker["level"] != t:
+                raise DamagedStoreError(
+                    f"{self.place.name}: the group of level {t} is that of level {marker['level']}. {REMEDY}"
+                )
             self._markers[t] = marker
             t -= 1
         self._handed_over = t + 1
+        for below in range(t - 1, -1, -1):  # levels are committed from the last to the first
+            if level_name(below) in self._files.names() and self._files.read_record(level_name(below)) is not None:
+                raise DamagedStoreError(
+                    f"{self.place.name}: the commit marker of level {t} is missing, though level {below} below it is there. "
+                    f"{REMEDY}"
+                )
 
     @property
     def next_level(self) -> int:
@@ -202,10 +229,22 @@ class ZarrResults:
     def close(self) -> None:
         with contextlib.suppress(Exception):
             self._collect(-1)
+        self._is_closed = True
         self._stop_writing()
         self._cache.clear()
         if self._cleanup is not None:
             self._cleanup()
+
+    def remove(self) -> None:
+        """Close, and leave nothing behind."""
+        with contextlib.suppress(Exception):
+            self._collect(-1)
+        for name in sorted(self._files.names(), key=lambda name: name != "zarr.json"):
+            self._files.delete(name)
+        self.close()
+        if self.place.folder is not None:
+            with contextlib.suppress(OSError):
+                self.place.folder.rmdir()
 
     def _stop_writing(self) -> None:
         if self._pool is not None:
@@ -218,6 +257,8 @@ class ZarrResults:
 
     def get(self, t: int, name: str) -> Array:
         """An array of a level; those used last are remembered."""
+        if self._is_closed:
+            raise StoreError(f"{self.place.name}: this solution was closed; solve again to open it")
         self._collect(-1)
         if (t, name) not in self._cache:
             if t not in self._markers:
@@ -227,6 +268,10 @@ class ZarrResults:
                 self._cache.popitem(last=False)
         self._cache.move_to_end((t, name))
         return self._cache[t, name]
+
+    def has(self, t: int, name: str) -> bool:
+        self._collect(-1)
+        return name in self._markers[t]["arrays"]
 
     def describe(self) -> str:
         nbytes = nbytes_of(self.place)
@@ -249,8 +294,7 @@ def _dimensions(name: str, array: np.ndarray) -> tuple[str, ...]:
 
 
 def _is_our_name(name: str) -> bool:
-    head, _, number = name.partition("_")
-    return name == "zarr.json" or (head in ("level", "carry") and number.isdigit()) or name.endswith(".partial")
+    return re.fullmatch(r"zarr\.json|(level|carry)_\d{5,}", name) is not None or is_half_a_file(name)
 
 
 def _read_manifest(files: ZarrFiles) -> Json:
@@ -268,13 +312,6 @@ def _read_manifest(files: ZarrFiles) -> Json:
 
 
 def _check_content(name: str, asked: Json, found: Json) -> None:
-    unknown = [part for part in MUST_BE_KNOWN if asked["content"][part] is None]
-    if unknown:
-        raise StoreMismatchError(
-            f"{name}: cannot tell whether this solution was made for the same {' and '.join(unknown)}, which cannot be told "
-            "apart in another process (a lambda, or attributes that cannot be pickled). Choose another place, or replace it "
-            "with overwrite=True"
-        )
     other = [part for part in asked["content"] if asked["content"][part] != found["content"].get(part)]
     if other:
         details = "; ".join(

@@ -44,7 +44,9 @@ def most_rows(world: Ladder) -> int:
 
 
 @pytest.mark.parametrize(("leap", "levels_at_a_time"), [(1, 2), (2, 3), (4, 5)])
-def test_tables_grow_with_how_far_transitions_leap_and_not_with_the_number_of_levels(leap: int, levels_at_a_time: int) -> None:
+def test_tables_grow_with_how_far_transitions_leap_and_not_with_the_number_of_levels(
+    leap: int, levels_at_a_time: int
+) -> None:
     assert most_rows(Ladder(12, leap)) == most_rows(Ladder(40, leap)) <= 3 * levels_at_a_time
 
 

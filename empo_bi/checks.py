@@ -1,0 +1,69 @@
+"""Checks of what :func:`solve` and the documented functions are given; complaints name the thing and say what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.identity import world_key
+from empo_bi.dag.python_world import n_agents_of
+
+
+def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], list[int]]:
+    """Lists of agents, each known, none twice."""
+    n = n_agents_of(world)
+    for role, agents in (("human", humans), ("robot", robots)):
+        if isinstance(agents, str) or not hasattr(agents, "__iter__"):
+            raise TypeError(f"{role}_agent_indices={agents!r}; give a list of agents, such as [0]")
+        for agent in agents:
+            if isinstance(agent, bool) or not hasattr(agent, "__index__"):
+                raise TypeError(f"{role}_agent_indices={list(agents)!r}: agents are whole numbers, not {agent!r}")
+            if not 0 <= agent < n:
+                raise ValueError(
+                    f"{role}_agent_indices={list(agents)!r}: there is no agent {agent}; this world has 0 to {n - 1}"
+                )
+        twice = sorted({agent for agent in agents if list(agents).count(agent) > 1})
+        if twice:
+            raise ValueError(f"{role}_agent_indices={list(agents)!r}: agent {twice[0]} is named twice")
+    both = sorted(set(humans) & set(robots))
+    if both:
+        raise ValueError(f"agent {both[0]} is both human and robot; give each agent one role")
+    if not len(humans):
+        raise ValueError("there are no humans: give human_agent_indices, or a world that has some")
+    return [int(agent) for agent in humans], [int(agent) for agent in robots]
+
+
+def checked_generator(world: Any, generator: Any) -> Any:
+    found = getattr(world, "possible_goal_generator", None) if generator is None else generator
+    if found is None:
+        raise ValueError(
+            "there are no goals: give possible_goal_generator, or a world that has one (in a world file, possible_goals)"
+        )
+    if not callable(getattr(found, "generate", None)):
+        raise TypeError(f"possible_goal_generator={found!r} has no method generate(state, human_agent_index)")
+    return found
+
+
+def check_out(out: Any) -> None:
+    """Results go to a folder, since they are written level by level beside the DAG."""
+    if out is None or out is True:
+        return
+    if not isinstance(out, str | os.PathLike) or "://" in str(out) or Path(out).suffix.lower() == ".zip":
+        raise ValueError(f"out={out!r}; results go to a folder: give its path, True for a temporary one, or None for memory")
+
+
+def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
+    """Whether a DAG can be used for a world."""
+    if not dag.is_finished or not dag.is_usable:
+        raise ValueError(f"dag={dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
+    theirs = dag.world_key if dag.world_key is not None else world_key(dag.world)
+    if dag.world is not world and (key is None or key != theirs):
+        raise ValueError(f"dag={dag!r} is that of another world, or of another horizon; enumerate one for this world")
+
+
+def check_sequence_of(params: Sequence[Any], kind: type) -> None:
+    if not params or not all(isinstance(given, kind) for given in params):
+        raise TypeError(f"params={params!r}; give empo_bi.{kind.__name__}(...), a list of them, or nothing")

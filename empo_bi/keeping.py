@@ -1,0 +1,66 @@
+"""Where results are kept: memory, a folder for each question beside the DAG, a temporary folder, an archive."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from empo_bi.dag.identity import digest_of, key_of
+from empo_bi.results.levels import ARRAYS, MemoryResults, ResultLevels
+
+UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
+
+
+def results_for(out: Any, content: dict[str, Any], about: dict[str, Any], compression: Any, overwrite: bool) -> ResultLevels:
+    """Results for the question that ``content`` asks: those that are there, or a place for them.
+
+    ``about`` has what else a store says of itself, among it the ``horizon``. Where the question cannot be told from others,
+    since somebody's function is part of it, a folder of its own is begun each time.
+    """
+    if out is None:
+        return MemoryResults(about["horizon"])
+    from empo_bi.store.encoded import Compression
+    from empo_bi.store.places import place_of
+    from empo_bi.store.zarr_results import ZarrResults
+
+    name = f"solution-{digest_of(json.dumps(content, sort_keys=True))}"
+    if any(content[part] is None for part in UNTOLD):
+        name += f"-{os.urandom(4).hex()}"
+    place = place_of(True if out is True else Path(out) / name)
+    manifest = manifest_of(content, about)
+    return ZarrResults.open_or_create(place, manifest, compression=Compression.of(compression), overwrite=overwrite)
+
+
+def write_archive(
+    folder: Any, results: ResultLevels, content: dict[str, Any], about: dict[str, Any], compression: Any
+) -> None:
+    """Copy all levels to a store, replacing the one that is there."""
+    from empo_bi.store.encoded import Compression
+    from empo_bi.store.places import place_of
+    from empo_bi.store.zarr_results import ZarrResults
+
+    manifest = manifest_of(content, about)
+    archive = ZarrResults.open_or_create(place_of(folder), manifest, compression=Compression.of(compression), overwrite=True)
+    try:
+        for t in range(about["horizon"], -1, -1):
+            archive.put(t, {name: results.get(t, name) for name in ARRAYS if results.has(t, name)}, dict)
+        archive.finish()
+    except BaseException:
+        archive.close()
+        raise
+
+
+def manifest_of(content: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
+    from empo_bi.store.zarr_results import FORMAT, VERSION
+
+    return {"format": FORMAT, "version": VERSION, **about, "content": content}
+
+
+def durations_key(world: Any, *, are_asked: bool) -> str | None:
+    """Tells how a world's durations come about; part of its class, unless the object has a function of its own."""
+    if not are_asked:
+        return "unit"
+    own = getattr(world, "__dict__", {}).get("transition_durations")
+    return key_of(type(world).transition_durations if own is None else own)
