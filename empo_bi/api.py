@@ -14,6 +14,7 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import digest_of, world_key
 from empo_bi.dag.levels import MemoryLevels
 from empo_bi.dag.python_world import LevelFunction
+from empo_bi.errors import StoreMismatchError
 from empo_bi.options import Belief, Params
 from empo_bi.results.attainment_cache import AttainmentCache
 from empo_bi.results.chain import compute_markov_chain_value_function
@@ -269,16 +270,25 @@ class Run:
         return Path(self.disk_cache_dir) / name
 
     def solve(self, params: Params, *, dag: Dag | None = None, **options: Any) -> Solution:
-        monitor = MemoryMonitor(
-            self.min_free_memory_fraction, self.memory_check_interval, self.memory_pause_duration, verbose=not self.quiet
-        )
         if callable(getattr(self.world, "reset", None)):
             self.world.reset()
         has_levels = isinstance(self.world, GridWorld) or getattr(self.world, "time_homogeneous", False) is True
         if self.use_disk_slicing and not has_levels and self.level_fct is None and not self.quiet:
             say("no level_fct was given; levels are derived from the transitions: a state's level is its longest path")
+        try:
+            return self._solved(params, self.out, dag, options)
+        except StoreMismatchError:
+            if not self.use_disk_slicing or self.disk_cache_dir is None:
+                raise
+            # A cache is no place that a user looks after: what stands in the way there is left alone.
+            return self._solved(params, Path(self.disk_cache_dir) / os.urandom(6).hex(), dag, options)
+
+    def _solved(self, params: Params, out: Any, dag: Dag | None, options: dict[str, Any]) -> Solution:
+        monitor = MemoryMonitor(
+            self.min_free_memory_fraction, self.memory_check_interval, self.memory_pause_duration, verbose=not self.quiet
+        )
         solver = Solver(
-            self.world, [params], out=self.out, dag=dag, level_fct=self.level_fct,
+            self.world, [params], out=out, dag=dag, level_fct=self.level_fct,
             precision="float16" if self.use_float16 else "float64", compression=self.use_compression,
             memory_limit=self.memory_limit, workers=self.workers, progress=not self.quiet, monitor=monitor,
             archive=self.archive_dir, after_level=self._after_level(), **options,

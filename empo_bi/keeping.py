@@ -25,12 +25,38 @@ def results_for(out: Any, content: dict[str, Any], about: dict[str, Any], compre
     from empo_bi.store.places import place_of
     from empo_bi.store.zarr_results import ZarrResults
 
-    name = f"solution-{digest_of(json.dumps(content, sort_keys=True))}"
-    if any(content[part] is None for part in UNTOLD):
+    name = _folder_name(content)
+    if not are_same(content, content):
         name += f"-{os.urandom(4).hex()}"
     place = place_of(True if out is True else Path(out) / name)
     manifest = manifest_of(content, about)
     return ZarrResults.open_or_create(place, manifest, compression=Compression.of(compression), overwrite=overwrite)
+
+
+def is_finished(out: Any, content: dict[str, Any]) -> bool:
+    """Whether all results for a question are in a folder."""
+    from empo_bi.store.places import place_of
+    from empo_bi.store.zarr_results import ZarrResults
+
+    folder = Path(out) / _folder_name(content)
+    return are_same(content, content) and folder.is_dir() and ZarrResults.open(place_of(folder)).next_level < 0
+
+
+def _folder_name(content: dict[str, Any]) -> str:
+    return f"solution-{digest_of(json.dumps(content, sort_keys=True))}"
+
+
+def are_same(content: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two questions are known to be the same."""
+    return content == other and all(content[part] is not None for part in UNTOLD)
+
+
+def check_archive(folder: Path) -> None:
+    """Complain before the work, not after it, if somebody else's files are where an archive is to go."""
+    from empo_bi.store.zarr_results import refuse_strangers
+
+    if folder.exists():
+        refuse_strangers(str(folder), sorted(path.name for path in folder.iterdir()) if folder.is_dir() else [folder.name])
 
 
 def write_archive(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +16,6 @@ from empo_bi.backward.phases import (
     Precision,
     RobotPhase,
     Setting,
-    TooSmallForSingle,
 )
 from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.sweep import Strand, Sweep
@@ -28,7 +26,7 @@ from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
-from empo_bi.keeping import durations_key, results_for, write_archive
+from empo_bi.keeping import are_same, check_archive, durations_key, is_finished, results_for, write_archive
 from empo_bi.options import Params
 from empo_bi.results.levels import ResultLevels
 from empo_bi.results.priors import checked_prior
@@ -184,6 +182,8 @@ class Solver:
         key = world_key(world)
         if dag is not None:
             check_dag(dag, world, key)
+        if archive is not None:
+            check_archive(self._archive_folder)
         self._owns_dag = dag is None
         self._world_key = key
         self.dag = dag if dag is not None else self._enumerated(
@@ -209,71 +209,92 @@ class Solver:
     def solutions(self) -> list[Solution]:
         """Sweep, as far as that has not been done, and return one solution for each set of parameters.
 
-        Where a human's power is too small for float32, the sweep begins again with tables of float64.
+        Where a human's power is too small for float32, a set is solved again with tables of float64.
         """
+        found: dict[int, Solution] = {}
+        users: set[int] = set()
         try:
             blocks = LevelBlocks(self.dag, BLOCK_STATES)
             goals = GoalColumns(blocks, self.humans, self.generator, progress=self._progress)
-            for precision in PRECISIONS[self._precision]:
-                with contextlib.suppress(TooSmallForSingle):
-                    return self._sweep(blocks, goals, precision)
-            raise AssertionError("the widest tables take everything")
+            settings = [self._setting(goals, precision) for precision in PRECISIONS[self._precision]]
+            for wider in settings[1:]:  # that a set wanted wider tables was perhaps found out earlier
+                finished = [i for i in range(len(self.params)) if self._is_finished(i, wider)]
+                found |= self._sweep(finished, blocks, wider, users) if finished else {}
+            for setting in settings:
+                left = [i for i in range(len(self.params)) if i not in found]
+                found |= self._sweep(left, blocks, setting, users) if left else {}
         except BaseException:
+            for solution in found.values():
+                solution.results.close()
             if self._owns_dag:
                 self.dag.close()
             raise
+        return [found[i] for i in range(len(self.params))]
 
-    def _sweep(self, blocks: LevelBlocks, goals: GoalColumns, precision: Precision) -> list[Solution]:
+    def _setting(self, goals: GoalColumns, precision: Precision) -> Setting:
         profiles = Profiles.of(n_agents_of(self.world), int(self.world.action_space.n), self.humans, self.robots)
-        all_params = [*self.params, *([] if self._human_params is None else [self._human_params])]
-        unit = not has_own_durations(self.world) or not any(rate for p in all_params for rate in (p.rate_h, p.rate_r))
-        setting = Setting(profiles, goals, precision, unit)
-        asks = self._prior is not None or any(p.believed_others_policy is not None for p in all_params)
-        results: list[ResultLevels] = []
+        rates = [rate for params in self._all_params for rate in (params.rate_h, params.rate_r)]
+        return Setting(profiles, goals, precision, unit_durations=not has_own_durations(self.world) or not any(rates))
+
+    @property
+    def _all_params(self) -> list[Params]:
+        return [*self.params, *([] if self._human_params is None else [self._human_params])]
+
+    def _sweep(self, chosen: list[int], blocks: LevelBlocks, setting: Setting, users: set[int]) -> dict[int, Solution]:
+        """Solutions of some sets of parameters, by their numbers; those that want wider tables are left out."""
+        results: dict[int, ResultLevels] = {}
         try:
-            contents = [self._content(params, setting) for params in self.params]
-            for i, content in enumerate(contents):
-                same = contents.index(content) if self._has_folder else i  # one folder for sets that ask the same
-                results.append(results[same] if same < i else self._results(content, setting))
+            contents = {i: self._content(self.params[i], setting) for i in chosen}
+            for i in chosen:
+                same = next((j for j in results if self._has_folder and are_same(contents[i], contents[j])), None)
+                results[i] = self._results(contents[i], setting) if same is None else results[same]
+            strands = self._strands(setting, results)
+            asks = self._prior is not None or any(p.believed_others_policy is not None for p in self._all_params)
             Sweep(
-                blocks, setting, self._strands(setting, results), self._workers, wants_states=asks, asks_durations=not unit,
+                blocks, setting, strands, self._workers, wants_states=asks, asks_durations=not setting.unit_durations,
                 progress=self._progress, after_block=self._watch, after_level=self._tell,
             ).run()  # fmt: skip
-            for levels in results:
+            given_up = [strand.sink for strand in strands if strand.is_given_up]
+            for i in list(results):
+                if any(results[i] is sink for sink in given_up):
+                    results.pop(i).remove()
+            for levels in results.values():
                 levels.finish()
-            if self._archive is not None:
-                name = "robot_values" if self._phase_2 else "human_values"
-                write_archive(Path(self._archive) / name, results[0], contents[0], self._about(setting), self._compression)
-        except TooSmallForSingle:
-            for levels in results:
-                levels.remove()
-            raise
+            if self._archive is not None and results:
+                write_archive(self._archive_folder, results[0], contents[0], self._about(setting), self._compression)
         except BaseException:
-            for levels in results:
+            for levels in results.values():
                 levels.close()
             raise
-        users: set[int] = set()
-        return [
-            Solution(
-                self.dag, blocks, setting, params, levels, human_params=self._human_params, prior=self._prior,
+        return {
+            i: Solution(
+                self.dag, blocks, setting, self.params[i], levels, human_params=self._human_params, prior=self._prior,
                 has_robot=self._phase_2, owns_dag=self._owns_dag, users=users,
             )
-            for params, levels in zip(self.params, results, strict=True)
-        ]  # fmt: skip
+            for i, levels in results.items()
+        }  # fmt: skip
 
     @property
     def _has_folder(self) -> bool:
         return self._out is not None and self._out is not True
 
+    def _is_finished(self, i: int, setting: Setting) -> bool:
+        return self._has_folder and not self._overwrite and is_finished(self._out, self._content(self.params[i], setting))
+
     def _results(self, content: dict[str, Any], setting: Setting) -> ResultLevels:
         return results_for(self._out, content, self._about(setting), self._compression, self._overwrite)
 
-    def _strands(self, setting: Setting, results: Sequence[ResultLevels]) -> list[Strand]:
+    @property
+    def _archive_folder(self) -> Path:
+        return Path(self._archive) / ("robot_values" if self._phase_2 else "human_values")
+
+    def _strands(self, setting: Setting, results: dict[int, ResultLevels]) -> list[Strand]:
         humans: dict[Any, HumanPhase] = {}
-        strands = []
-        for i, (params, levels) in enumerate(zip(self.params, results, strict=True)):
-            if any(levels is other for other in results[:i]):
+        strands: list[Strand] = []
+        for i, levels in results.items():
+            if any(levels is strand.sink for strand in strands):
                 continue
+            params = self.params[i]
             human = None
             if self._prior is None:
                 own = self._human_params or params

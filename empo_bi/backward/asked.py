@@ -81,7 +81,7 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[Any]) -> Flo
                     if u is None or not 0 <= probability < float("inf"):
                         raise ValueError(
                             f"{asked} lets the humans {list(profiles.humans)} play {list(played)} with probability "
-                            f"{probability}; actions are 0 to {profiles.n_actions - 1}, probabilities finite and not negative"
+                            f"{probability}; actions are 0 to {profiles.n_actions - 1}, probabilities not negative"
                         )
                     belief_MHU[m, h, u] += probability
     return belief_MHU

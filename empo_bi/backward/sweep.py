@@ -15,7 +15,7 @@ import numpy.typing as npt
 from empo_bi.backward.asked import durations_of
 from empo_bi.backward.blocks import NO_FLOATS, Block, LevelBlocks
 from empo_bi.backward.goals import bits_of
-from empo_bi.backward.phases import HumanPhase, RobotPhase, Setting, Work
+from empo_bi.backward.phases import HumanPhase, RobotPhase, Setting, TooSmallForSingle, Work
 from empo_bi.backward.rows import RowPlan, Rows, Table, rows_of
 from empo_bi.dag.slices import ByteArray, FloatArray
 from empo_bi.results.levels import Arrays, ResultLevels
@@ -35,6 +35,12 @@ class Strand:
     human: HumanPhase | None
     robot: RobotPhase | None
     sink: ResultLevels
+    is_given_up: bool = False  # since its tables are too narrow
+
+    @property
+    def next_level(self) -> int:
+        """The level that this strand is at; -1 if there is nothing to do any more."""
+        return -1 if self.is_given_up else self.sink.next_level
 
     @property
     def phases(self) -> list[HumanPhase | RobotPhase]:
@@ -78,19 +84,22 @@ class Sweep:
     after_level: Callable[[int, int], None] | None = None
 
     def run(self) -> None:
-        """Go on where the sinks are; nothing is computed for those that have everything."""
+        """Go on where the sinks are; nothing is computed for those that have everything.
+
+        Strands whose tables are too narrow are given up, and say so.
+        """
         dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
-        first = max(strand.sink.next_level for strand in self.strands)
+        first = max(strand.next_level for strand in self.strands)
         with level_bar("solve", first + 1, self.progress) as bar:
             for t in range(dag.horizon, -1, -1):
                 plan = rows.begin(t, dag.levels.members(t))
-                active = [strand for strand in self.strands if strand.sink.next_level == t]
+                active = [strand for strand in self.strands if strand.next_level == t]
                 if active:
                     self._level(t, plan, rows, active)
                     bar.set_postfix_str(f"level {t}, {len(plan.slot_S):,} states", refresh=False)
                     bar.update()
                 for strand in self.strands:
-                    if strand.sink.next_level == t - 1 >= 0 and strand not in active:  # here it was interrupted
+                    if strand.next_level == t - 1 >= 0 and strand not in active:  # here it was interrupted
                         strand.restore(plan)
                 if self.after_level is not None:
                     self.after_level(t, len(plan.slot_S))
@@ -125,7 +134,8 @@ class Sweep:
             for phase in phases:
                 phase.end_here(plan.slot_S[ended], attained_MX)
         for strand in strands:
-            strand.hand_over(t, plan)
+            if not strand.is_given_up:
+                strand.hand_over(t, plan)
 
     def _work(
         self, t: int, block: Block, plan: RowPlan, rows: Rows, attained_SB: ByteArray, weight_NX: FloatArray,
@@ -156,8 +166,11 @@ class Sweep:
             if human is not None:
                 pi_MAX = human.run(work)
             for strand in strands:
-                if strand.human is human and strand.robot is not None:
-                    strand.robot.run(work, pi_MAX)
+                if strand.human is human and strand.robot is not None and not strand.is_given_up:
+                    try:
+                        strand.robot.run(work, pi_MAX)
+                    except TooSmallForSingle:
+                        strand.is_given_up = True  # the others go on
 
 
 def _distinct(items: Iterable[Any]) -> list[Any]:

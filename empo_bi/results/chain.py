@@ -212,8 +212,8 @@ def compute_markov_chain_value_function(
     if len(wrong):
         i, j = int(row_E[wrong[0]]), int(matrix.indices[wrong[0]])
         raise ValueError(
-            f"state {i} of the chain leads to {j}; states are numbered from 0 to {n - 1}, successors have higher numbers than "
-            "their states: give the chain in the order of world.get_dag()"
+            f"state {i} of the chain leads to {j}; states are numbered from 0 to {n - 1}, successors have higher numbers "
+            "than their states: give the chain in the order of world.get_dag()"
         )
     add_values(value_NK, matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data, float(gamma))
     return value_NK

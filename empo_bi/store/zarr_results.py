@@ -80,11 +80,7 @@ class ZarrResults:
 
     def _prepare(self, overwrite: bool) -> None:
         """Under the lock: begin anew, or remove what was not committed."""
-        strangers = sorted(name for name in self._files.names() if not _is_our_name(name))
-        if strangers:
-            raise StoreMismatchError(
-                f"{self.place.name}: is no solution, it has {short_repr(strangers[:5])}; choose an empty or new place"
-            )
+        refuse_strangers(self.place.name, self._files.names())
         found = None
         with contextlib.suppress(StoreNotFoundError):
             if not overwrite:
@@ -239,6 +235,9 @@ class ZarrResults:
         """Close, and leave nothing behind."""
         with contextlib.suppress(Exception):
             self._collect(-1)
+        if self._compression is None:  # it is finished, and only read
+            self.close()
+            return
         for name in sorted(self._files.names(), key=lambda name: name != "zarr.json"):
             self._files.delete(name)
         self.close()
@@ -277,6 +276,15 @@ class ZarrResults:
         nbytes = nbytes_of(self.place)
         size = "" if nbytes is None else f"{nbytes / 1e6:.1f} MB "
         return f"{size}in {'a temporary folder' if self.place.is_temporary else self.place.name}"
+
+
+def refuse_strangers(place: str, names: list[str]) -> None:
+    """Never write among, or over, what is not ours."""
+    strangers = sorted(name for name in names if not _is_our_name(name))
+    if strangers:
+        raise StoreMismatchError(
+            f"{place}: is no solution, it has {short_repr(strangers[:5])}; choose an empty or new place"
+        )
 
 
 def is_solution(place: Place) -> bool:
