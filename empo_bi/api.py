@@ -250,6 +250,10 @@ class Run:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str | os.PathLike) or not os.fspath(value)):
                 raise TypeError(f"{name}={value!r}; give the path of a folder, or None")
+        if self.disk_cache_dir is not None and not self.use_disk_slicing and not self.quiet:
+            say("disk_cache_dir has no effect without use_disk_slicing=True")
+        if self.num_workers is not None and not self.parallel and not self.quiet:
+            say("num_workers has no effect without parallel=True")
         if self.progress_callback is not None and not callable(self.progress_callback):
             raise TypeError(f"progress_callback={self.progress_callback!r} cannot be called; give f(done, total), or None")
 

@@ -51,7 +51,10 @@ def check_out(out: Any) -> None:
     """Results go to a folder, since they are written level by level beside the DAG."""
     if out is None or out is True:
         return
-    if not isinstance(out, str | os.PathLike) or "://" in str(out) or Path(out).suffix.lower() == ".zip":
+    is_path = isinstance(out, str | os.PathLike) and os.fspath(out)
+    if is_path and Path(out).exists() and not Path(out).is_dir():
+        raise NotADirectoryError(f"out={out!r} is a file; give the path of a folder, which may be new")
+    if not is_path or "://" in str(out) or Path(out).suffix.lower() == ".zip":
         raise ValueError(f"out={out!r}; results go to a folder: give its path, True for a temporary one, or None for memory")
 
 

@@ -33,6 +33,7 @@ from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.memory import MemoryMonitor, plan_memory
+from empo_bi.runtime.progress import say
 
 MEMORY_REMEDY = (
     "Keep everything on disk (out=PATH, which can be continued), shorten the horizon, use fewer goals or sets of parameters "
@@ -223,7 +224,9 @@ class Solver:
             for setting in settings:
                 left = [i for i in range(len(self.params)) if i not in found]
                 found |= self._sweep(left, blocks, setting, users) if left else {}
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and self._has_folder and self._progress:
+                say(f"stopped; levels that were finished are kept in {self._out}, and the same call continues there")
             for solution in found.values():
                 solution.results.close()
             if self._owns_dag:

@@ -93,6 +93,9 @@ class TabularHumanPolicyPrior(HumanPolicyPrior):
         rows = [weight * np.asarray(by_goal[goal]) for goal, weight in generator.generate(state, human_agent_index)]
         return np.sum(rows, axis=0) if rows else np.zeros(int(self.world_model.action_space.n))
 
+    def __repr__(self) -> str:
+        return f"<TabularHumanPolicyPrior of humans {self.human_agent_indices}>"
+
     def _generator(self) -> Any:
         if self.possible_goal_generator is None or (
             getattr(self.possible_goal_generator, "world_model", self) is None and self.world_model is None
@@ -130,6 +133,9 @@ class TabularRobotPolicy(RobotPolicy):
         self.values = values
         self.solution: Any = None  # where the table is a view of one
         self.num_actions = 0 if world_model is None else int(world_model.action_space.n)
+
+    def __repr__(self) -> str:
+        return f"<TabularRobotPolicy of robots {self.robot_agent_indices}>"
 
     def __call__(self, state: Any) -> dict[tuple[int, ...], float]:
         """The distribution over robot profiles; empty for terminal and unknown states."""

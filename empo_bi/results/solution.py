@@ -110,7 +110,8 @@ class StateReport:
     ----------
     state, level
     is_terminal : bool
-    goals : goals[human] = list of (goal, weight, value in phase 1, value with the robot, action probabilities)
+    goals : goals[human] = list of (goal, weight, value in phase 1, value with the robot, action probabilities); nan where a phase
+        was not solved
     power : {human: X_h}
     robot_policy, Q_r : {robot profile: number}
     U_r, V_r : float
@@ -129,16 +130,17 @@ class StateReport:
     def __str__(self) -> str:
         if self.is_terminal:
             return f"state {self.state!r} on level {self.level}: terminal, V_r = {self.V_r:.6g}"
-        lines = [f"state {self.state!r} on level {self.level}: V_r = {self.V_r:.6g}, U_r = {self.U_r:.6g}"]
+        head = "" if math.isnan(self.V_r) else f": V_r = {self.V_r:.6g}, U_r = {self.U_r:.6g}"
+        lines = [f"state {self.state!r} on level {self.level}{head}"]
         for profile, probability in self.robot_policy.items():
             lines.append(f"  robots {profile}: probability {probability:.4f}, Q_r = {self.Q_r[profile]:.6g}")
         for human, rows in self.goals.items():
-            lines.append(f"  human {human}: power {self.power.get(human, math.nan):.4g}")
+            lines.append(f"  human {human}" + (f": power {self.power[human]:.4g}" if human in self.power else ""))
             for goal, weight, before, after, policy in rows:
-                shown = " ".join(f"{p:.3f}" for p in policy)
-                lines.append(
-                    f"    {goal!r}: weight {weight:.3g}, value {before:.4f} alone, {after:.4f} with; actions {shown}"
-                )
+                told = {"against the worst": before, "with the robot": after}
+                values = ", ".join(f"{value:.4f} {how}" for how, value in told.items() if not math.isnan(value))
+                actions = "" if np.isnan(policy).any() else "; actions " + " ".join(f"{p:.3f}" for p in policy)
+                lines.append(f"    {goal!r}: weight {weight:.3g}, value {values}{actions}")
         return "\n".join(lines)
 
 
@@ -194,8 +196,11 @@ class Solution:
     def rows(self, name: str, t: int, place_M: IndexArray | None = None) -> FloatArray:
         """An array of level ``t`` as float64, for all states or for those at some places."""
         if (name == "vh" and self._given_prior is not None) or (name != "vh" and not self.has_robot):
-            phase = 1 if name == "vh" else 2
-            raise ValueError(f"phase {phase} was not solved here; solve(world, ...) with both phases has it")
+            if name == "vh":
+                raise ValueError(
+                    "phase 1 was not solved, since a prior of your own was given; solve without it has its values"
+                )
+            raise ValueError("phase 2 was not solved (phase_2=False); solve with both phases has its values")
         array = self.results.get(t, name)
         return (array if place_M is None else array[place_M]).astype(np.float64)
 
@@ -333,18 +338,21 @@ class Solution:
         goals = self._setting.goals
         is_terminal = not any(True for _ in self.blocks.of_states(t, places))
         table: dict[int, list[tuple[Any, float, float, float, FloatArray]]] = {}
-        if not is_terminal and self._given_prior is None:
-            pi_HGA = self.human_policies.of_states(t, places)[1][0]
+        if not is_terminal:
+            shape = (len(self.humans), goals.n_goals)
             weight_X, has_X = goals.weights(t), goals.has(t)
-            weight_HG = weight_X[place if len(weight_X) > 1 else 0].reshape(len(self.humans), -1)
-            has_HG = has_X[place if len(has_X) > 1 else 0].reshape(len(self.humans), -1)
-            before, after = self.rows("vh", t, places)[0], self.rows("ve", t, places)[0] if self.has_robot else None
+            weight_HG = weight_X[place if len(weight_X) > 1 else 0].reshape(shape)
+            has_HG = has_X[place if len(has_X) > 1 else 0].reshape(shape)
+            before_HG, pi_HGA = np.full(shape, math.nan), np.full((*shape, self._setting.profiles.n_actions), math.nan)
+            if self._given_prior is None:
+                before_HG, pi_HGA = self.rows("vh", t, places)[0], self.human_policies.of_states(t, places)[1][0]
+            after_HG = self.rows("ve", t, places)[0] if self.has_robot else np.full(shape, math.nan)
             for h, human in enumerate(self.humans):
                 table[human] = [
-                    (goal, float(weight_HG[h, g]), float(before[h, g]), math.nan if after is None else float(after[h, g]),
-                     pi_HGA[h, g])
-                    for g, goal in enumerate(goals.goals[h]) if has_HG[h, g] and goal is not None
-                ]  # fmt: skip
+                    (goal, float(weight_HG[h, g]), float(before_HG[h, g]), float(after_HG[h, g]), pi_HGA[h, g])
+                    for g, goal in enumerate(goals.goals[h])
+                    if has_HG[h, g] and goal is not None
+                ]
         if not self.has_robot:
             return StateReport(state, t, is_terminal, table, {}, {}, {}, math.nan, math.nan)
         power = dict(zip(self.humans, self.rows("xh", t, places)[0].tolist(), strict=True))

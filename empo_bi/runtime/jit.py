@@ -53,7 +53,9 @@ class _CompilationNotice(event.Listener):
         function = getattr((what.data or {}).get("dispatcher"), "py_func", None)
         if not self._told and str(getattr(function, "__module__", "")).startswith(f"{_PACKAGE.name}."):
             self._told = True
-            _log.warning("empo_bi compiles its kernels, once per installation; this takes up to half a minute")
+            _log.warning(
+                "empo_bi compiles kernels that this installation has not used before; this takes up to half a minute"
+            )
 
     def on_end(self, what: event.Event) -> None:
         pass

@@ -61,7 +61,7 @@ def stores_at(path: Any) -> list[Any]:
     """The store at ``path``, or all of them where it is the folder that :func:`solve` was given as ``out``."""
     if not isinstance(path, str | os.PathLike) or (Path(path) / "zarr.json").exists() or not (Path(path) / "dag").is_dir():
         return [path]
-    return [Path(path) / "dag", *sorted(Path(path).glob("solution-*"))]
+    return [Path(path) / "dag", *sorted(path for path in Path(path).glob("solution-*") if path.is_dir())]
 
 
 def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
