@@ -10,6 +10,7 @@ from typing import Any
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import world_key
 from empo_bi.dag.python_world import n_agents_of
+from empo_bi.errors import StoreMismatchError
 
 
 def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], list[int]]:
@@ -18,6 +19,8 @@ def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], lis
     for role, agents in (("human", humans), ("robot", robots)):
         if isinstance(agents, str) or not hasattr(agents, "__iter__"):
             raise TypeError(f"{role}_agent_indices={agents!r}; give a list of agents, such as [0]")
+    humans, robots = list(humans), list(robots)
+    for role, agents in (("human", humans), ("robot", robots)):
         for agent in agents:
             if isinstance(agent, bool) or not hasattr(agent, "__index__"):
                 raise TypeError(f"{role}_agent_indices={list(agents)!r}: agents are whole numbers, not {agent!r}")
@@ -53,7 +56,7 @@ def check_out(out: Any) -> None:
         return
     is_path = isinstance(out, str | os.PathLike) and os.fspath(out)
     if is_path and Path(out).exists() and not Path(out).is_dir():
-        raise NotADirectoryError(f"out={out!r} is a file; give the path of a folder, which may be new")
+        raise StoreMismatchError(f"{out}: is a file; results go to a folder, which may be new")
     if not is_path or "://" in str(out) or Path(out).suffix.lower() == ".zip":
         raise ValueError(f"out={out!r}; results go to a folder: give its path, True for a temporary one, or None for memory")
 

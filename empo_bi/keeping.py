@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.dag.identity import digest_of, key_of
+from empo_bi.errors import StoreNotFoundError
 from empo_bi.results.levels import ARRAYS, MemoryResults, ResultLevels
 
 UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
@@ -33,13 +34,18 @@ def results_for(out: Any, content: dict[str, Any], about: dict[str, Any], compre
     return ZarrResults.open_or_create(place, manifest, compression=Compression.of(compression), overwrite=overwrite)
 
 
-def is_finished(out: Any, content: dict[str, Any]) -> bool:
-    """Whether all results for a question are in a folder."""
+def is_begun(out: Any, content: dict[str, Any]) -> bool:
+    """Whether results for a question are in a folder, all of them or some."""
     from empo_bi.store.places import place_of
     from empo_bi.store.zarr_results import ZarrResults
 
     folder = Path(out) / _folder_name(content)
-    return are_same(content, content) and folder.is_dir() and ZarrResults.open(place_of(folder)).next_level < 0
+    if not are_same(content, content) or not folder.is_dir():
+        return False
+    try:
+        return len(ZarrResults.open(place_of(folder)).levels) > 0
+    except StoreNotFoundError:  # it was begun, and killed before anything was written
+        return False
 
 
 def _folder_name(content: dict[str, Any]) -> str:
@@ -48,7 +54,7 @@ def _folder_name(content: dict[str, Any]) -> str:
 
 def are_same(content: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two questions are known to be the same."""
-    return content == other and all(content[part] is not None for part in UNTOLD)
+    return content == other and all(content.get(part) is not None for part in UNTOLD)
 
 
 def check_archive(folder: Path) -> None:

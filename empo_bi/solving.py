@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -26,7 +27,7 @@ from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
-from empo_bi.keeping import are_same, check_archive, durations_key, is_finished, results_for, write_archive
+from empo_bi.keeping import are_same, check_archive, durations_key, is_begun, results_for, write_archive
 from empo_bi.options import Params
 from empo_bi.results.levels import ResultLevels
 from empo_bi.results.priors import checked_prior
@@ -122,12 +123,14 @@ def solve(
     >>> print(f"{solution.robot_policy(world.initial_state())[(3,)]:.3f}")  # nobody can be freed in three steps
     0.250
     """
-    for name in options.keys() - SolveOptions.__annotations__.keys():
+    for name, value in options.items():
         if name in {field.name for field in fields(Params)}:
-            raise TypeError(f"solve: {name} is a parameter of the theory; give it as Params({name}={options[name]!r})")  # type: ignore[literal-required]
-        raise TypeError(f"solve: there is no option {name!r}.{did_you_mean(name, SolveOptions.__annotations__)}")
+            raise TypeError(f"solve: {name} is a parameter of the theory; give it as Params({name}={value!r})")
+        if name not in SolveOptions.__annotations__:
+            raise TypeError(f"solve: there is no option {name!r}.{did_you_mean(name, SolveOptions.__annotations__)}")
     is_single = params is None or isinstance(params, Params)
-    sets: list[Any] = [params or Params()] if is_single or not hasattr(params, "__iter__") else list(params)  # type: ignore
+    given: Any = Params() if params is None else params
+    sets = [given] if is_single or not hasattr(given, "__iter__") else list(given)
     check_sequence_of(sets, Params)
     solutions = Solver(world, sets, **options).solutions()
     return solutions[0] if is_single else solutions
@@ -180,9 +183,11 @@ class Solver:
         self._memory, self._workers, self._progress = plan_memory(memory_limit), checked_workers(workers), progress
         self._compression, self._overwrite, self._archive = compression, overwrite, archive
         self._monitor, self._after_level, self._n_done = monitor, after_level, 0
+        self._told: set[int] = set()
         key = world_key(world)
         if dag is not None:
             check_dag(dag, world, key)
+            dag = dag.of_world(world)  # an equal one may have durations of its own
         if archive is not None:
             check_archive(self._archive_folder)
         self._owns_dag = dag is None
@@ -213,14 +218,14 @@ class Solver:
         Where a human's power is too small for float32, a set is solved again with tables of float64.
         """
         found: dict[int, Solution] = {}
-        users: set[int] = set()
+        users: weakref.WeakSet[Solution] = weakref.WeakSet()
         try:
             blocks = LevelBlocks(self.dag, BLOCK_STATES)
             goals = GoalColumns(blocks, self.humans, self.generator, progress=self._progress)
             settings = [self._setting(goals, precision) for precision in PRECISIONS[self._precision]]
-            for wider in settings[1:]:  # that a set wanted wider tables was perhaps found out earlier
-                finished = [i for i in range(len(self.params)) if self._is_finished(i, wider)]
-                found |= self._sweep(finished, blocks, wider, users) if finished else {}
+            for wider in settings[1:]:  # that a set wants wider tables was perhaps found out earlier
+                begun = [i for i in range(len(self.params)) if self._is_begun(i, wider)]
+                found |= self._sweep(begun, blocks, wider, users) if begun else {}
             for setting in settings:
                 left = [i for i in range(len(self.params)) if i not in found]
                 found |= self._sweep(left, blocks, setting, users) if left else {}
@@ -243,14 +248,20 @@ class Solver:
     def _all_params(self) -> list[Params]:
         return [*self.params, *([] if self._human_params is None else [self._human_params])]
 
-    def _sweep(self, chosen: list[int], blocks: LevelBlocks, setting: Setting, users: set[int]) -> dict[int, Solution]:
+    def _sweep(
+        self, chosen: list[int], blocks: LevelBlocks, setting: Setting, users: weakref.WeakSet[Solution]
+    ) -> dict[int, Solution]:
         """Solutions of some sets of parameters, by their numbers; those that want wider tables are left out."""
         results: dict[int, ResultLevels] = {}
         try:
-            contents = {i: self._content(self.params[i], setting) for i in chosen}
+            is_kept = self._has_folder or self._archive is not None  # otherwise nobody wants to know what was asked
+            contents = {i: self._content(self.params[i], setting) if is_kept else {} for i in chosen}
+            again = {}  # sets that ask the same as one before them, which finds its results in the same folder
             for i in chosen:
-                same = next((j for j in results if self._has_folder and are_same(contents[i], contents[j])), None)
-                results[i] = self._results(contents[i], setting) if same is None else results[same]
+                if self._has_folder and any(are_same(contents[i], contents[j]) for j in results):
+                    again[i] = contents[i]
+                else:
+                    results[i] = self._results(contents[i], setting)
             strands = self._strands(setting, results)
             asks = self._prior is not None or any(p.believed_others_policy is not None for p in self._all_params)
             Sweep(
@@ -263,6 +274,9 @@ class Solver:
                     results.pop(i).remove()
             for levels in results.values():
                 levels.finish()
+            for i, content in again.items():
+                if is_begun(self._out, content):
+                    results[i] = self._results(content, setting)
             if self._archive is not None and results:
                 write_archive(self._archive_folder, results[0], contents[0], self._about(setting), self._compression)
         except BaseException:
@@ -281,8 +295,8 @@ class Solver:
     def _has_folder(self) -> bool:
         return self._out is not None and self._out is not True
 
-    def _is_finished(self, i: int, setting: Setting) -> bool:
-        return self._has_folder and not self._overwrite and is_finished(self._out, self._content(self.params[i], setting))
+    def _is_begun(self, i: int, setting: Setting) -> bool:
+        return self._has_folder and not self._overwrite and is_begun(self._out, self._content(self.params[i], setting))
 
     def _results(self, content: dict[str, Any], setting: Setting) -> ResultLevels:
         return results_for(self._out, content, self._about(setting), self._compression, self._overwrite)
@@ -295,8 +309,6 @@ class Solver:
         humans: dict[Any, HumanPhase] = {}
         strands: list[Strand] = []
         for i, levels in results.items():
-            if any(levels is strand.sink for strand in strands):
-                continue
             params = self.params[i]
             human = None
             if self._prior is None:
@@ -315,7 +327,8 @@ class Solver:
             self._monitor.check(self._n_done)
 
     def _tell(self, t: int, n_states: int) -> None:
-        if self._after_level is not None:
+        if self._after_level is not None and t not in self._told:  # a set that begins again is no news
+            self._told.add(t)
             self._after_level(t, n_states, self.dag.n_states)
 
     # --- what is asked ----------------------------------------------------------------------------------------------------
@@ -332,6 +345,7 @@ class Solver:
     def _content(self, params: Params, setting: Setting) -> dict[str, Any]:
         """By name, everything that the arrays depend on."""
         human_params = self._human_params or params
+        is_discounted = any([params.rate_h, params.rate_r, human_params.rate_h])
         return {
             "world": None if self._world_key is None else self._world_key[0],
             "horizon": None if self._world_key is None else self._world_key[1],
@@ -342,7 +356,7 @@ class Solver:
             "params": params.describe(),
             "human_params": None if self._human_params is None else self._human_params.describe(),
             "belief": key_of(human_params.believed_others_policy),
-            "durations": durations_key(self.world, are_asked=not setting.unit_durations),
+            "durations": durations_key(self.world, are_asked=has_own_durations(self.world) and is_discounted),
             "prior": key_of(self._prior),
             "rest": setting.precision.rest,
             "work": setting.precision.work,

@@ -97,14 +97,24 @@ def joint_policies_of(
     number_of = {tuple(actions): u for u, actions in enumerate(profiles.action_UH.tolist())}
 
     def put(row_U: FloatArray, distribution: Any, asked: str) -> None:
-        for probability, actions in distribution:
-            u = number_of.get(tuple(int(action) for action in actions))
+        try:
+            pairs = [(float(probability), tuple(int(action) for action in actions)) for probability, actions in distribution]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{asked} gave {short_repr(distribution)}; expected [(probability, [action of each human]), ...] ({error})"
+            ) from error
+        for probability, actions in pairs:
+            u = number_of.get(actions)
             if u is None:
                 raise ValueError(
                     f"{asked} lets the humans {list(profiles.humans)} play {list(actions)}; expected one action from 0 to "
                     f"{profiles.n_actions - 1} each, in the order of human_agent_indices"
                 )
-            row_U[u] += float(probability)
+            if not 0 <= probability < float("inf"):
+                raise ValueError(f"{asked} gave a probability of {probability}; expected finite ones that are not negative")
+            row_U[u] += probability
+        if not row_U.sum() > 0:
+            raise ValueError(f"{asked} gave {short_repr(distribution)}: nothing has a positive probability")
 
     for m, state in enumerate(states):
         put(joint_MU[m], prior.profile_distribution(state), f"profile_distribution({short_repr(state)})")

@@ -20,6 +20,7 @@ from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.errors import GoalError, short_repr
 from empo_bi.runtime.progress import level_bar
 
+REMEMBERED_LEVELS = 3
 _NOWHERE = np.zeros(0, dtype=np.int64)
 
 
@@ -48,7 +49,7 @@ class GoalColumns:
             dag.goals is not None and dag.goals.is_stored and dag.goals.fixed is not None and dag.goals.fixed == fixed
         )
         self._by_body: ByteArray | None = None
-        self._by_level: dict[int, ByteArray] = {}  # the last one asked for
+        self._by_level: dict[int, ByteArray] = {}  # the last ones asked for
         self._column = [{goal: g for g, goal in reversed(list(enumerate(goals)))} for goals in self.goals]
 
     @property
@@ -88,9 +89,11 @@ class GoalColumns:
         if self.dag.shares_bodies and self._fixed.ignore_the_step:
             body_S = self._blocks.bodies(t)
             return self._of_bodies()[body_S if place_M is None else body_S[place_M]]
-        if t not in self._by_level:
-            self._by_level = {t: self._of_level(t)}
-        return self._by_level[t] if place_M is None else self._by_level[t][place_M]
+        bits = self._by_level.pop(t, None)
+        self._by_level[t] = bits = self._of_level(t) if bits is None else bits
+        if len(self._by_level) > REMEMBERED_LEVELS:
+            del self._by_level[next(iter(self._by_level))]
+        return bits if place_M is None else bits[place_M]
 
     def _of_level(self, t: int) -> ByteArray:
         found = self.dag.attained(t) if self._is_stored else None

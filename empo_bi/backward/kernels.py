@@ -437,7 +437,7 @@ def power(v_X, weight_X, first, last, zeta):  # type: ignore[no-untyped-def]
 def robot_block(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_h_K, discount_r_K, span_K, continuation, vr,
     attained_MB, has_NX, weight_NX, pi_MAX, joint_MU, joint_MXU, profile_UR, profile_HAO, action_UH, n_profiles,
-    beta, factor_h, factor_r, span, is_discounted, zeta, xi, eta, v_MX, xh_MH, qr_MR, vr_M, table, vr_table,
+    beta, factor_h, factor_r, span, is_discounted, zeta, xi, eta, least, v_MX, xh_MH, qr_MR, vr_M, table, vr_table,
 ):  # fmt: skip
     r"""Phase 2 for M states: the robot's policy and what both policies together are worth.
 
@@ -452,8 +452,8 @@ def robot_block(  # type: ignore[no-untyped-def]
     ``span`` is the weight of one step, where durations are not told by ``span_K``; with a discount it counts in proportion
     to the mass of the humans' distribution, which need not be 1 where another prior tells.
 
-    Returns ``OK``, or a state m and what is wrong there: ``m * (H + 1) + h`` if the power of human h is not positive,
-    ``m * (H + 1) + H`` if the robot's value is not finite.
+    Returns ``OK``, or a state m and what is wrong there: ``m * (H + 1) + h`` if the power of human h is not positive, or
+    no value above ``least``, ``m * (H + 1) + H`` if the robot's value is not finite.
     """
     U, H = action_UH.shape
     A, X, R = pi_MAX.shape[1], v_MX.shape[1], qr_MR.shape[1]
@@ -498,7 +498,10 @@ def robot_block(  # type: ignore[no-untyped-def]
         inequality = np.float64(0.0)
         for h in range(H):
             xh_MH[m, h] = power(v_X, weight_X, h * G, h * G + G, zeta)
-            if not xh_MH[m, h] > 0 and trouble == OK:
+            best = np.float64(0.0)
+            for x in range(h * G, h * G + G):
+                best = max(best, np.float64(v_X[x])) if weight_X[x] > 0 else best
+            if not (xh_MH[m, h] > 0 and best > least) and trouble == OK:
                 trouble = m * (H + 1) + h
             inequality += xh_MH[m, h] ** -xi
         u_r = -((inequality / H) ** eta)

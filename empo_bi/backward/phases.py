@@ -34,6 +34,11 @@ class Precision:
     rest: str
     work: str
 
+    @property
+    def least(self) -> float:
+        """A human all of whose values are below this asks for wider tables: single numbers lose digits there."""
+        return 1e-30 if self.work == "float32" else 0.0
+
 
 # Those that may be asked for; each with the types to be tried, one after the other.
 PRECISIONS = {
@@ -178,7 +183,7 @@ class RobotPhase:
             work.weight_NX, pi_MAX, joint_MU, joint_MXU, profiles.played_UR, profiles.own_HAO, profiles.action_UH,
             profiles.n_profiles,
             params.beta_r, self._factor_h, self._factor_r, self._span, params.rate_r > 0, params.zeta, params.xi, params.eta,
-            v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,
+            self.setting.precision.least, v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,
         )  # fmt: skip
         if trouble != OK:
             self._complain(work, *divmod(int(trouble), n_humans + 1))

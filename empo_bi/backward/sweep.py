@@ -123,7 +123,8 @@ class Sweep:
             return block
 
         n_blocks = len(body_S) // self.blocks.block_states + 1
-        workers = self.workers if n_blocks >= PARALLEL_BLOCKS else 1
+        # Users' functions are asked one after the other: few of them are made for several threads.
+        workers = self.workers if n_blocks >= PARALLEL_BLOCKS and states is None else 1
         for block in map_blocks(compute, self.blocks.of_level(t), workers):
             is_covered[block.place_M] = True
             if self.after_block is not None:
@@ -134,7 +135,9 @@ class Sweep:
             for phase in phases:
                 phase.end_here(plan.slot_S[ended], attained_MX)
         for strand in strands:
-            if not strand.is_given_up:
+            if strand.is_given_up:
+                strand.sink.remove()
+            else:
                 strand.hand_over(t, plan)
 
     def _work(

@@ -9,7 +9,6 @@ Only goal lists that are the same in every state have bits: those of world files
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import joblib
 import numpy as np
 
+from empo_bi.dag.identity import code_of
 from empo_bi.dag.slices import ByteArray
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.goals import (
@@ -53,8 +53,8 @@ class FixedGoals:
         """Tells one set of goals from another, also in another process; None for goals that cannot be told apart."""
         try:
             kinds = {type(goal) for goals in self.goals for goal in goals}  # finding a source takes ten milliseconds
-            sources = sorted(map(inspect.getsource, kinds))
-            return str(joblib.hash((self.humans, self.goals, sources), hash_name="sha1"))
+            codes = [code_of(kind) for kind in sorted(kinds, key=lambda kind: kind.__qualname__)]
+            return str(joblib.hash((self.humans, self.goals, codes), hash_name="sha1"))
         except Exception:  # whatever pickling runs into in the user's own classes
             return None
 

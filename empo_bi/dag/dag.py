@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
@@ -76,6 +77,14 @@ class Dag:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def of_world(self, world: Any) -> Dag:
+        """The same DAG, for a world that is equal to the one it was made from."""
+        if world is self.world:
+            return self
+        other = copy.copy(self)
+        other.world = world
+        return other
 
     def close(self) -> None:
         """Give back memory and, if the DAG is in a temporary store, the disk."""

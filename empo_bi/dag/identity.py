@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import json
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import joblib
@@ -36,12 +37,12 @@ def identity_of(world: Any) -> str | None:
     if given is not None:
         return _digest(str(given() if callable(given) else given).encode())
     try:
-        return str(joblib.hash((_code_of(type(world)), _attributes_of(world)), hash_name="sha1"))
+        return str(joblib.hash((code_of(type(world)), _attributes_of(world)), hash_name="sha1"))
     except Exception:  # no source (typed in by hand), or attributes that cannot be pickled
         return None
 
 
-def _code_of(kind: type) -> list[Any]:
+def code_of(kind: type) -> list[Any]:
     """The modules that define a class and its bases, what its functions have closed over, and its attributes' values."""
     found: list[Any] = []
     for base in kind.__mro__:
@@ -96,14 +97,40 @@ def digest_of(text: str) -> str:
 
 
 def key_of(thing: Any) -> str | None:
-    """Tells a user's object (a goal generator, a belief, a prior) from another, also in another process; None if not."""
+    """Tells a user's object (a goal generator, a belief, a prior) from another, also in another process; None if not.
+
+    What counts is the source of the modules that define it, and the values it holds. A function that was made by another
+    one, or a lambda, cannot be told from others.
+    """
     if thing is None:
         return "none"
     try:
-        source = inspect.getsource(thing) if isinstance(thing, FunctionType) else _code_of(type(thing))
-        return str(joblib.hash((source, thing), hash_name="sha1"))
-    except Exception:  # whatever pickling runs into in the user's own classes
+        return str(joblib.hash(_described(thing), hash_name="sha1"))
+    except Exception:  # whatever pickling runs into in the user's own classes, or where there is no source
         return None
+
+
+def _described(thing: Any) -> Any:
+    """A thing as what determines it, in values that can be hashed."""
+    if isinstance(thing, functools.partial):
+        return ["partial", _described(thing.func), thing.args, thing.keywords]
+    if isinstance(thing, MethodType):
+        return ["method", thing.__func__.__qualname__, _described(thing.__self__)]
+    if isinstance(thing, FunctionType):
+        if thing.__closure__ or "<" in thing.__qualname__:
+            raise TypeError(f"{thing.__qualname__} cannot be told from others")
+        module = inspect.getmodule(thing)
+        source = inspect.getsource(thing if module is None else module)
+        return ["function", thing.__qualname__, source, thing.__defaults__, thing.__kwdefaults__]
+    if callable(thing) or hasattr(thing, "__dict__"):
+        held = thing.__getstate__() if hasattr(type(thing), "__getstate__") else vars(thing)
+        values = held if not isinstance(held, dict) else [[name, _value(value)] for name, value in sorted(held.items())]
+        return ["object", code_of(type(thing)), values]
+    return thing
+
+
+def _value(value: Any) -> Any:
+    return _described(value) if isinstance(value, functools.partial | MethodType | FunctionType) else value
 
 
 def _digest(data: bytes) -> str:

@@ -353,6 +353,7 @@ class DerivedExplorer(PythonExplorer):
     def __init__(self, world: Any, goals: FixedGoals | None, **options: Any) -> None:
         super().__init__(world, goals, **options)
         self._levels: Iterator[BodySlice] | None = None
+        self._known = 1  # bodies that the levels so far lead to have lower numbers
 
     def next_level(self, earlier: Levels) -> BodySlice | None:
         if self._levels is None:
@@ -395,11 +396,12 @@ class DerivedExplorer(PythonExplorer):
         entries = np.concatenate([np.arange(starts[n], starts[n + 1]) for n in number_S.tolist()])
         builder = SliceBuilder(self.n_profiles, self._precision)
         builder.add(count_NJ[number_S], succ_K[entries], prob_K[entries])
+        self._known = max(self._known, int(succ_K[entries].max(initial=-1)) + 1)
         here, members, all_ended = [states[n] for n in number_S.tolist()], bodies_from(number_S), len(entries) == 0
         return BodySlice(
             value=value, members=members, added=members, ended=all_ended, states=here,
             expanded=range(0) if all_ended else members, attained=self.attained(value, here), attained_by_body=False,
-            known=len(states),
+            known=self._known,
             **({} if all_ended else builder.arrays()),
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,8 +111,8 @@ class StateReport:
     ----------
     state, level
     is_terminal : bool
-    goals : goals[human] = list of (goal, weight, value in phase 1, value with the robot, action probabilities); nan where a phase
-        was not solved
+    goals : goals[human] = list of (goal, weight, value in phase 1, value with the robot, action probabilities)
+        Numbers are nan where a phase was not solved.
     power : {human: X_h}
     robot_policy, Q_r : {robot profile: number}
     U_r, V_r : float
@@ -156,14 +157,15 @@ class Solution:
     def __init__(
         self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: ResultLevels, *,
         human_params: Params | None = None, prior: Any = None, has_robot: bool = True, owns_dag: bool = False,
-        users: set[int] | None = None,
+        users: weakref.WeakSet[Solution] | None = None,
     ) -> None:  # fmt: skip
         """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one;
         ``users`` is shared by solutions that have one DAG, which the last of them closes if it is theirs (``owns_dag``)."""
         self.dag, self.params, self.results = dag, params, results
         self.human_params, self._owns_dag = human_params or params, owns_dag
-        self._users = set() if users is None else users  # solutions of the same DAG that are open
-        self._users.add(id(self))
+        # Solutions of the same DAG that are open.
+        self._users: weakref.WeakSet[Solution] = weakref.WeakSet() if users is None else users
+        self._users.add(self)
         self.blocks, self._setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
         self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
 
@@ -187,7 +189,7 @@ class Solution:
     def close(self) -> None:
         """Give back memory and, where arrays are in temporary stores, the disk; the DAG once nobody else uses it."""
         self.results.close()
-        self._users.discard(id(self))
+        self._users.discard(self)
         if self._owns_dag and not self._users:
             self.dag.close()
 
@@ -197,10 +199,8 @@ class Solution:
         """An array of level ``t`` as float64, for all states or for those at some places."""
         if (name == "vh" and self._given_prior is not None) or (name != "vh" and not self.has_robot):
             if name == "vh":
-                raise ValueError(
-                    "phase 1 was not solved, since a prior of your own was given; solve without it has its values"
-                )
-            raise ValueError("phase 2 was not solved (phase_2=False); solve with both phases has its values")
+                raise ValueError("phase 1 was not solved here, since a prior of your own was given; solve without it")
+            raise ValueError("phase 2 was not solved here (phase_2=False); solve with both phases has its values")
         array = self.results.get(t, name)
         return (array if place_M is None else array[place_M]).astype(np.float64)
 

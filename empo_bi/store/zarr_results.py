@@ -25,7 +25,7 @@ from empo_bi.store.zarr_files import ZarrFiles, one_blosc_thread, reporting
 FORMAT, VERSION = "empo_bi solution", 1
 REMEDY = "To make it anew, call solve with overwrite=True, or delete it"
 BACKLOG_BYTES = 64 << 20  # of arrays that wait to be written
-CACHE_ARRAYS = 12
+CACHE_BYTES = 256 << 20  # of arrays that are remembered when they have been read
 _RAW = Compression(level=0)
 
 
@@ -233,6 +233,8 @@ class ZarrResults:
 
     def remove(self) -> None:
         """Close, and leave nothing behind."""
+        if self._is_closed:
+            return
         with contextlib.suppress(Exception):
             self._collect(-1)
         if self._compression is None:  # it is finished, and only read
@@ -263,7 +265,7 @@ class ZarrResults:
             if t not in self._markers:
                 raise StoreError(f"{self.place.name}: level {t} is not solved yet; call solve again to continue")
             self._cache[t, name] = self._files.read_array(level_name(t), name, self._markers[t]["arrays"][name])
-            if len(self._cache) > CACHE_ARRAYS:
+            while len(self._cache) > 1 and sum(array.nbytes for array in self._cache.values()) > CACHE_BYTES:
                 self._cache.popitem(last=False)
         self._cache.move_to_end((t, name))
         return self._cache[t, name]

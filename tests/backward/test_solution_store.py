@@ -689,11 +689,11 @@ def test_a_folder_called_dag_that_is_none_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out", "out/dag"])
-def test_a_file_in_the_place_of_a_folder_is_an_error_of_ours_and_left_alone(name: str, tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_folder_is_told_and_left_alone(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
     for overwrite in (False, True):
-        with pytest.raises(StoreError):
+        with pytest.raises(OSError, match="is a file"):
             solved(tmp_path / "out", overwrite=overwrite)
     assert (tmp_path / name).read_text() == "mine"
 
@@ -790,7 +790,7 @@ def test_of_several_solutions_one_that_is_closed_takes_nothing_from_the_others(t
     for solution in rest:
         assert solution.pi_h[0].shape[0] == 1  # for which the DAG is needed, which they share
         solution.close()
-    assert temporary() == []  # engine defect, reported: the DAG stays until it is collected as garbage
+    assert temporary() == []
 
 
 ERRORS: dict[str, tuple[type[BaseException], Callable[[Any], Any]]] = {
@@ -962,7 +962,6 @@ def test_what_is_finished_stays_when_another_set_of_a_list_needs_wider_tables(tm
     expected = [at_rest(solved(None, params, **late)) for params in (PARAMS, BARELY)]
     first = Path(solved(tmp_path, PARAMS, **late).results.place.name)
     before = tree(first)
-    # engine defect, reported: the finished one is among what is to be removed for a new beginning
     found = solved(tmp_path, [PARAMS, BARELY], **late)
     assert [at_rest(solution) for solution in found] == expected
     assert tree(first) == before
@@ -1010,7 +1009,7 @@ def test_beliefs_that_nobody_can_tell_apart_are_told_apart_in_a_list(rests: str,
     assert numbers[0] != numbers[1]
     out = {"memory": None, "folder": tmp_path / "out", "temporary": True}[rests]
     found = solve(Ring(4), sets, out=out, progress=False)
-    assert [at_rest(solution) for solution in found] == numbers  # engine defect, reported: in a folder, all share one
+    assert [at_rest(solution) for solution in found] == numbers
 
 
 def test_a_belief_by_name_has_a_folder_of_its_own(tmp_path: Path) -> None:
@@ -1198,7 +1197,6 @@ def test_a_cache_never_stands_in_the_way(case: str, tmp_path: Path) -> None:
     ring = LeapingRing(5)
     for options in FIRST_AND_SECOND[case]:
         expected = compute_human_policy_prior(LeapingRing(5), [0, 2], quiet=True, **options)
-        # engine defect, reported: StoreMismatchError the second time
         found = compute_human_policy_prior(
             ring, [0, 2], use_disk_slicing=True, disk_cache_dir=tmp_path, quiet=True, **options
         )
@@ -1278,7 +1276,7 @@ def test_an_archive_folder_with_somebody_elses_files_is_refused_and_left_alone(t
     (tmp_path / "human_values" / "results.csv").write_text("mine")
     (tmp_path / "notes.txt").write_text("mine")
     before = tree(tmp_path)
-    # engine defect, reported: it is found out after everything was computed, in vain
+    # Told before everything is computed in vain.
     with nothing_is_computed(), pytest.raises(StoreMismatchError, match=r"results\.csv"):
         phase_1(world(), tmp_path)
     assert {name: data for name, data in tree(tmp_path).items() if not name.endswith(".lock")} == before
