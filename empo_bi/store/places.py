@@ -57,11 +57,15 @@ class Place:
                     f"{self.name}: is no zip file, or only a part of one; choose another place, or remove it yourself"
                 )
             return ZipStore(self.zip_file, mode="r", read_only=True)
-        if self.folder.is_file():
-            raise StoreMismatchError(f"{self.name}: is a file; a store is a folder, or a file that ends in .zip")
+        self._refuse_a_file()
         if not self.folder.is_dir():
             raise StoreNotFoundError(f"{self.name}: no such folder; enumerate_dag(world, store={self.name!r}) makes it")
         return LocalStore(self.folder, read_only=True)
+
+    def _refuse_a_file(self) -> None:
+        assert self.folder is not None
+        if self.folder.is_file():
+            raise StoreMismatchError(f"{self.name}: is a file; a store is a folder, or a file that ends in .zip")
 
     def for_writing(self) -> Store:
         """Lock the place and make its folder."""
@@ -70,6 +74,7 @@ class Place:
                 raise StoreError(f"{self.name}: is read-only; give a store that can be written")
             return self._given
         assert self.folder is not None
+        self._refuse_a_file()
         lock_file = (self.zip_file or self.folder).with_name((self.zip_file or self.folder).name + ".lock")
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         # A temporary place is nobody else's; only a cleaner may look at its lock for a moment.
