@@ -403,7 +403,7 @@ def begin(story: Callable[[Disk, Path], None], kind: type[Disk]) -> None:
 def fill(disk: Disk, elsewhere: Path, limit: Callable[[float], None], release: Callable[[], None], params: Any) -> None:
     """Run into the limit at several moments, twice each, and go on when there is room."""
     out = disk.folder / "out"
-    for part in (0.2, 0.5, 0.9):
+    for part in (0.3, 0.8):
         shutil.copytree(elsewhere / "out" / "dag", out / "dag")
         limit(part)
         n_before = 0
