@@ -261,7 +261,7 @@ class Solver:
                 if self._has_folder and any(are_same(contents[i], contents[j]) for j in results):
                     again[i] = contents[i]
                 else:
-                    results[i] = self._results(contents[i], setting)
+                    results[i] = self._results(contents[i], setting, overwrite=self._overwrite)
             strands = self._strands(setting, results)
             asks = self._prior is not None or any(p.believed_others_policy is not None for p in self._all_params)
             Sweep(
@@ -276,7 +276,7 @@ class Solver:
                 levels.finish()
             for i, content in again.items():
                 if is_begun(self._out, content):
-                    results[i] = self._results(content, setting)
+                    results[i] = self._results(content, setting, overwrite=False)
             if self._archive is not None and results:
                 write_archive(self._archive_folder, results[0], contents[0], self._about(setting), self._compression)
         except BaseException:
@@ -298,8 +298,8 @@ class Solver:
     def _is_begun(self, i: int, setting: Setting) -> bool:
         return self._has_folder and not self._overwrite and is_begun(self._out, self._content(self.params[i], setting))
 
-    def _results(self, content: dict[str, Any], setting: Setting) -> ResultLevels:
-        return results_for(self._out, content, self._about(setting), self._compression, self._overwrite)
+    def _results(self, content: dict[str, Any], setting: Setting, *, overwrite: bool) -> ResultLevels:
+        return results_for(self._out, content, self._about(setting), self._compression, overwrite)
 
     @property
     def _archive_folder(self) -> Path:

@@ -402,6 +402,13 @@ def test_equal_sets_in_a_list_give_equal_solutions(rests: str, tmp_path: Path) -
         assert_same(found, expected)
 
 
+def test_equal_sets_in_a_list_that_replaces_what_is_there_give_equal_solutions(tmp_path: Path) -> None:
+    expected = solved("chances", Params())
+    for _ in range(2):
+        for found in solved("chances", [Params(), Params()], out=tmp_path / "out", overwrite=True):
+            assert_same(found, expected)
+
+
 # --- one phase or both ------------------------------------------------------------------------------------------------
 
 
