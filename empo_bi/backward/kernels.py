@@ -46,23 +46,27 @@ def _power_of_two(typing_context: Any, exponent: Any) -> Any:
     return exponent(exponent), generate
 
 
-@rule
-def exponentials(z_X, least, c):  # type: ignore[no-untyped-def]
-    """Replace numbers that are at most 0 by their exponentials, to two units in the last place.
+@inlined
+def exp_nonpositive(z, least, c):  # type: ignore[no-untyped-def]
+    """The exponential of a number that is at most 0, to one unit in the last place.
 
-    Exists because LLVM turns this into vector instructions, which it cannot do with calls of the C library. ``c`` has the
-    constants ``_EXP`` in the type of ``z_X``, and ``least`` the number below which the result is as good as 0.
+    Exists because LLVM turns loops over it into vector instructions, which it cannot do with calls of the C library. ``c``
+    has the constants ``_EXP`` in the type of ``z``, as a tuple; below ``least`` the result is as good as 0.
     """
-    log2_e, ln2_high, ln2_low = c[0], c[1], c[2]
-    c13, c12, c11, c10, c9, c8, c7, c6 = c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10]
-    c5, c4, c3, c2, c1, c0 = c[11], c[12], c[13], c[14], c[15], c[16]
-    for x in range(z_X.size):
-        z = max(z_X[x], least)
-        n = np.rint(z * log2_e)
-        r = (z - n * ln2_high) - n * ln2_low  # at most 0.35, so further terms are below 1e-17
-        high = (((((c13 * r + c12) * r + c11) * r + c10) * r + c9) * r + c8) * r + c7
-        series = ((((((high * r + c6) * r + c5) * r + c4) * r + c3) * r + c2) * r + c1) * r + c0
-        z_X[x] = series * _power_of_two(n)
+    z = max(z, least)
+    n = np.rint(z * c[0])
+    r = (z - n * c[1]) - n * c[2]  # at most 0.35, so further terms are below 1e-17
+    high = (((((c[3] * r + c[4]) * r + c[5]) * r + c[6]) * r + c[7]) * r + c[8]) * r + c[9]
+    series = ((((((high * r + c[10]) * r + c[11]) * r + c[12]) * r + c[13]) * r + c[14]) * r + c[15]) * r + c[16]
+    return series * _power_of_two(n)
+
+
+@inlined
+def exp_constants(c):  # type: ignore[no-untyped-def]
+    """An array of constants as a tuple, which stays in registers."""
+    return (
+        c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15], c[16]
+    )  # fmt: skip
 
 
 # --- what successors are worth ----------------------------------------------------------------------------------------
@@ -134,9 +138,15 @@ def put_continuation(table, slot, v_X, bits_B, factor):  # type: ignore[no-untyp
 def least_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
     """The least of some rows, column by column. Four rows at a time: what is between loops costs more than the loops."""
     R, X = j_R.size, out_X.size
-    r = 0
-    for x in range(X):
-        out_X[x] = np.inf
+    a = succ_K[at_J[j_R[0]]]
+    if R >= 4:
+        b, c, d = succ_K[at_J[j_R[1]]], succ_K[at_J[j_R[2]]], succ_K[at_J[j_R[3]]]
+        for x in range(X):
+            out_X[x] = min(min(table[a, x], table[b, x]), min(table[c, x], table[d, x]))
+    else:
+        for x in range(X):
+            out_X[x] = table[a, x]
+    r = 4 if R >= 4 else 1
     while r + 4 <= R:
         a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
         for x in range(X):
@@ -153,9 +163,15 @@ def least_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-d
 def greatest_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
     """The same with the greatest."""
     R, X = j_R.size, out_X.size
-    r = 0
-    for x in range(X):
-        out_X[x] = -np.inf
+    a = succ_K[at_J[j_R[0]]]
+    if R >= 4:
+        b, c, d = succ_K[at_J[j_R[1]]], succ_K[at_J[j_R[2]]], succ_K[at_J[j_R[3]]]
+        for x in range(X):
+            out_X[x] = max(max(table[a, x], table[b, x]), max(table[c, x], table[d, x]))
+    else:
+        for x in range(X):
+            out_X[x] = table[a, x]
+    r = 4 if R >= 4 else 1
     while r + 4 <= R:
         a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
         for x in range(X):
@@ -233,12 +249,24 @@ def expected_over_others(out_AX, in_UX, weight_HU, profile_HAO, cell):  # type: 
 
 
 @rule
-def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X, least, c):  # type: ignore[no-untyped-def]
+def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X, least, constants):  # type: ignore[no-untyped-def]
     r"""Policies :math:`\pi(a \mid x) \propto e^{\beta q(a, x)}` and values :math:`v(x) = \sum_a \pi(a \mid x) q(a, x)`.
 
     For ``beta = inf`` the maximisers, compared with ``==``, share equally, and the value is the maximum.
     """
     A, X = q_AX.shape
+    c = exp_constants(constants)
+    if A == 4 and not math.isinf(beta):  # the usual number of actions: everything in one loop
+        for x in range(X):
+            q0, q1, q2, q3 = q_AX[0, x], q_AX[1, x], q_AX[2, x], q_AX[3, x]
+            top = max(max(q0, q1), max(q2, q3))
+            e0, e1 = exp_nonpositive(beta * (q0 - top), least, c), exp_nonpositive(beta * (q1 - top), least, c)
+            e2, e3 = exp_nonpositive(beta * (q2 - top), least, c), exp_nonpositive(beta * (q3 - top), least, c)
+            total = (e0 + e1) + (e2 + e3)
+            e0, e1, e2, e3 = e0 / total, e1 / total, e2 / total, e3 / total
+            pi_AX[0, x], pi_AX[1, x], pi_AX[2, x], pi_AX[3, x] = e0, e1, e2, e3
+            v_X[x] = (e0 * q0 + e1 * q1) + (e2 * q2 + e3 * q3)
+        return
     for x in range(X):
         top_X[x] = q_AX[0, x]
         sum_X[x] = 0
@@ -246,18 +274,15 @@ def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X, least, c):  # type: ignore[n
     for a in range(1, A):
         for x in range(X):
             top_X[x] = max(top_X[x], q_AX[a, x])
-    if math.isinf(beta):
-        for a in range(A):
+    for a in range(A):
+        if math.isinf(beta):
             for x in range(X):
                 pi_AX[a, x] = 1 if q_AX[a, x] == top_X[x] else 0
-    else:
-        for a in range(A):
+                sum_X[x] += pi_AX[a, x]
+        else:
             for x in range(X):
-                pi_AX[a, x] = beta * (q_AX[a, x] - top_X[x])
-            exponentials(pi_AX[a], least, c)
-    for a in range(A):
-        for x in range(X):
-            sum_X[x] += pi_AX[a, x]
+                pi_AX[a, x] = exp_nonpositive(beta * (q_AX[a, x] - top_X[x]), least, c)
+                sum_X[x] += pi_AX[a, x]
     for a in range(A):
         for x in range(X):
             pi_AX[a, x] /= sum_X[x]
@@ -284,7 +309,7 @@ def human_block(  # type: ignore[no-untyped-def]
     q_AX = np.empty((A, X), v_MX.dtype)
     top_X, sum_X = np.empty(X, v_MX.dtype), np.empty(X, v_MX.dtype)
     at_J = np.empty(profile_UR.size + 1, np.int64)
-    c = _EXP.astype(v_MX.dtype)
+    constants = _EXP.astype(v_MX.dtype)
     limits = np.array([-708.0 if v_MX.itemsize == 8 else -87.0, beta]).astype(v_MX.dtype)
     least, sharpness = limits[0], limits[1]
     cell = np.ones(3, v_MX.dtype)
@@ -293,7 +318,7 @@ def human_block(  # type: ignore[no-untyped-def]
         extreme_over_robots(best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic)
         expected_over_others(q_AX, best_UX, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
         pi_AX, v_X, bits_B = pi_MAX[m], v_MX[m], attained_MB[m]
-        boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, c)
+        boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, constants)
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
         for x in range(X):
             v_X[x] = v_X[x] if has_X[x] else 0
@@ -385,24 +410,31 @@ def mean_of_rows(out_X, weight_R, cell, j_R, at_J, succ_K, table):  # type: igno
     """The weighted sum of some rows. Four rows at a time, as above."""
     R, X = j_R.size, out_X.size
     r = 0
-    for x in range(X):
-        out_X[x] = 0
-    while r + 4 <= R:
-        a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
-        cell[0], cell[1] = weight_R[r], weight_R[r + 1]
-        p, q = cell[0], cell[1]
-        cell[0], cell[1] = weight_R[r + 2], weight_R[r + 3]
-        s, t = cell[0], cell[1]
-        for x in range(X):
-            out_X[x] += (p * table[a, x] + q * table[b, x]) + (s * table[c, x] + t * table[d, x])
-        r += 4
     while r < R:
         a = succ_K[at_J[j_R[r]]]
-        cell[0] = weight_R[r]
+        cell[0] = weight_R[r]  # in the type of the tables
         p = cell[0]
-        for x in range(X):
-            out_X[x] += p * table[a, x]
-        r += 1
+        if r + 4 <= R:
+            b, c, d = succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
+            cell[0], cell[1] = weight_R[r + 1], weight_R[r + 2]
+            q, s = cell[0], cell[1]
+            cell[0] = weight_R[r + 3]
+            t = cell[0]
+            if r == 0:
+                for x in range(X):
+                    out_X[x] = (p * table[a, x] + q * table[b, x]) + (s * table[c, x] + t * table[d, x])
+            else:
+                for x in range(X):
+                    out_X[x] += (p * table[a, x] + q * table[b, x]) + (s * table[c, x] + t * table[d, x])
+            r += 4
+        else:
+            if r == 0:
+                for x in range(X):
+                    out_X[x] = p * table[a, x]
+            else:
+                for x in range(X):
+                    out_X[x] += p * table[a, x]
+            r += 1
 
 
 @rule

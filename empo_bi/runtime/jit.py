@@ -54,7 +54,7 @@ class _CompilationNotice(event.Listener):
         if not self._told and str(getattr(function, "__module__", "")).startswith(f"{_PACKAGE.name}."):
             self._told = True
             _log.warning(
-                "empo_bi compiles kernels that this installation has not used before; this takes up to half a minute"
+                "empo_bi compiles its kernels, those that were never used here before; this takes up to half a minute"
             )
 
     def on_end(self, what: event.Event) -> None:
