@@ -333,7 +333,7 @@ def attained(
         else:
             others.append(g)
     for agent, members in by_agent.items():
-        inside_CG = np.stack([_inside(codec.layout, goals[g].target_rect) for g in members], axis=1)  # type: ignore[attr-defined]
+        inside_CG = _inside(codec.layout, [goals[g].target_rect for g in members])  # type: ignore[attr-defined]
         table_SG[:, members] = inside_CG[_agent_cells(codec.layout, key_SW, agent)]
     if others:
         for s, state in enumerate(codec.decode(steps, key_SW)):
@@ -341,13 +341,13 @@ def attained(
     return table_SG
 
 
-def _inside(layout: StateLayout, rectangle: tuple[int, int, int, int]) -> npt.NDArray[np.bool_]:
-    """Which cells (by number) lie in the rectangle."""
-    x, y = layout.cell_xy[:, 0], layout.cell_xy[:, 1]
-    x1, y1, x2, y2 = rectangle
-    inside: npt.NDArray[np.bool_] = (x1 <= x) & (x <= x2) & (y1 <= y) & (y <= y2)
-    inside[0] = False  # the wall cell
-    return inside
+def _inside(layout: StateLayout, rectangles: Sequence[tuple[int, int, int, int]]) -> npt.NDArray[np.bool_]:
+    """Which cells (by number) lie in which of the rectangles, (C, G)."""
+    x_C1, y_C1 = layout.cell_xy[:, :1], layout.cell_xy[:, 1:2]
+    x1, y1, x2, y2 = np.array(rectangles).T
+    inside_CG: npt.NDArray[np.bool_] = (x1 <= x_C1) & (x_C1 <= x2) & (y1 <= y_C1) & (y_C1 <= y2)
+    inside_CG[0] = False  # the wall cell
+    return inside_CG
 
 
 def _agent_cells(layout: StateLayout, key_SW: KeyArray, agent: int) -> npt.NDArray[np.int64]:
