@@ -1,11 +1,6 @@
 r"""The mathematics of both phases for a block of states, compiled. Letters as everywhere, and X for (human, goal) pairs.
 
-A *continuation* table has, for each successor and column x = (h, g), what arriving there is worth to human h with goal g:
-
-.. math:: c(s', x) = 1 \text{ if } g \text{ is attained in } s', \text{ else } e^{-\rho_h D} V(s', x)
-
-With durations of 1 throughout the discount is part of the table. Otherwise the table has :math:`V` itself, ``ATTAINED``
-where the goal is attained, and the discount comes with each transition.
+What successors are worth is read from *continuation* tables, see ``continuation``.
 
 Every state is computed by itself, so results do not depend on how states are divided into blocks. Tables are float32 or
 float64, and so are the sums over them; everything that has to do with the robot is float64.
@@ -14,174 +9,25 @@ float64, and so are the sums over them; everything that has to do with the robot
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from empo_bi.backward.continuation import (
+    add_continuation,
+    are_certain,
+    find_entries,
+    greatest_of_rows,
+    is_attained,
+    least_of_rows,
+    mean_of_rows,
+    put_continuation,
+)
+from empo_bi.backward.exponential import EXP_CONSTANTS, exp_constants, exp_nonpositive
 from empo_bi.runtime.jit import inlined, kernel, rule
 
 OK = np.int64(-1)
-ATTAINED = np.float64(-1.0)  # in tables without discount; values are never negative
-
-# Of the exponential: log2(e), ln(2) in two parts, and the Taylor series from the 13th term to the first.
-_EXP = np.array(
-    [1.4426950408889634, 0.693145751953125, 1.42860682030941723212e-6, *(1.0 / math.factorial(n) for n in range(13, -1, -1))]
-)
-
-
-@intrinsic
-def _power_of_two(typing_context: Any, exponent: Any) -> Any:
-    """2 ** n for a whole number n in a float32 or float64, by writing the bits of the result."""
-    is_single = exponent == types.float32
-    width, bias, shift, kind = (32, 127, 23, ir.FloatType()) if is_single else (64, 1023, 52, ir.DoubleType())
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        integer = ir.IntType(width)
-        biased = builder.add(builder.fptosi(arguments[0], integer), ir.Constant(integer, bias))
-        return builder.bitcast(builder.shl(biased, ir.Constant(integer, shift)), kind)
-
-    return exponent(exponent), generate
-
-
-@inlined
-def exp_nonpositive(z, least, c):  # type: ignore[no-untyped-def]
-    """The exponential of a number that is at most 0, to one unit in the last place.
-
-    Exists because LLVM turns loops over it into vector instructions, which it cannot do with calls of the C library. ``c``
-    has the constants ``_EXP`` in the type of ``z``, as a tuple; below ``least`` the result is as good as 0.
-    """
-    z = max(z, least)
-    n = np.rint(z * c[0])
-    r = (z - n * c[1]) - n * c[2]  # at most 0.35, so further terms are below 1e-17
-    high = (((((c[3] * r + c[4]) * r + c[5]) * r + c[6]) * r + c[7]) * r + c[8]) * r + c[9]
-    series = ((((((high * r + c[10]) * r + c[11]) * r + c[12]) * r + c[13]) * r + c[14]) * r + c[15]) * r + c[16]
-    return series * _power_of_two(n)
-
-
-@inlined
-def exp_constants(c):  # type: ignore[no-untyped-def]
-    """An array of constants as a tuple, which stays in registers."""
-    return (
-        c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15], c[16]
-    )  # fmt: skip
-
-
-# --- what successors are worth ----------------------------------------------------------------------------------------
-
-
-@inlined
-def find_entries(at_J, row, start_E, count_EJ):  # type: ignore[no-untyped-def]
-    """Where the successors of each profile begin, and where those of the last end (J + 1).
-
-    An empty ``count_EJ`` says that each profile has one successor.
-    """
-    n_profiles = at_J.size - 1
-    if count_EJ.size == 0:
-        for j in range(n_profiles + 1):
-            at_J[j] = row * n_profiles + j
-    else:
-        k = start_E[row]
-        for j in range(n_profiles):
-            at_J[j] = k
-            k += count_EJ[row, j]
-        at_J[n_profiles] = k
-
-
-@inlined
-def are_certain(j_R, at_J):  # type: ignore[no-untyped-def]
-    """Whether each of some profiles has one successor, which then has probability 1."""
-    more = np.int64(0)
-    for r in range(j_R.size):
-        more += at_J[j_R[r] + 1] - at_J[j_R[r]] - 1
-    return more == 0
-
-
-@inlined
-def add_continuation(out_X, scale, k, succ_K, prob_K, discount_K, continuation, cell):  # type: ignore[no-untyped-def]
-    """Add scale times probability times continuation of entry ``k``. Empty arrays: probability 1, discount in the table."""
-    s = succ_K[k]
-    cell[0] = scale * prob_K[k] if prob_K.size else scale  # in the type of the tables
-    p = cell[0]
-    if discount_K.size == 0:
-        for x in range(out_X.size):
-            out_X[x] += p * continuation[s, x]
-    else:
-        cell[1] = discount_K[k]
-        d = cell[1]
-        for x in range(out_X.size):
-            c = continuation[s, x]
-            out_X[x] += p * (d * c if c >= 0 else cell[2])
-
-
-@inlined
-def is_attained(bits_B, x):  # type: ignore[no-untyped-def]
-    return (bits_B[x >> 3] >> (x & 7)) & 1
-
-
-@inlined
-def put_continuation(table, slot, v_X, bits_B, factor):  # type: ignore[no-untyped-def]
-    """What arriving here will be worth; a ``factor`` of 0 says that the discount comes with each transition."""
-    for x in range(v_X.size):
-        table[slot, x] = v_X[x] * factor if factor > 0 else v_X[x]
-    for x in range(v_X.size):
-        if is_attained(bits_B, x):
-            table[slot, x] = 1 if factor > 0 else ATTAINED
-
 
 # --- phase 1 ----------------------------------------------------------------------------------------------------------
-
-
-@inlined
-def least_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
-    """The least of some rows, column by column. Four rows at a time: what is between loops costs more than the loops."""
-    R, X = j_R.size, out_X.size
-    a = succ_K[at_J[j_R[0]]]
-    if R >= 4:
-        b, c, d = succ_K[at_J[j_R[1]]], succ_K[at_J[j_R[2]]], succ_K[at_J[j_R[3]]]
-        for x in range(X):
-            out_X[x] = min(min(table[a, x], table[b, x]), min(table[c, x], table[d, x]))
-    else:
-        for x in range(X):
-            out_X[x] = table[a, x]
-    r = 4 if R >= 4 else 1
-    while r + 4 <= R:
-        a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
-        for x in range(X):
-            out_X[x] = min(out_X[x], min(min(table[a, x], table[b, x]), min(table[c, x], table[d, x])))
-        r += 4
-    while r < R:
-        a = succ_K[at_J[j_R[r]]]
-        for x in range(X):
-            out_X[x] = min(out_X[x], table[a, x])
-        r += 1
-
-
-@inlined
-def greatest_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
-    """The same with the greatest."""
-    R, X = j_R.size, out_X.size
-    a = succ_K[at_J[j_R[0]]]
-    if R >= 4:
-        b, c, d = succ_K[at_J[j_R[1]]], succ_K[at_J[j_R[2]]], succ_K[at_J[j_R[3]]]
-        for x in range(X):
-            out_X[x] = max(max(table[a, x], table[b, x]), max(table[c, x], table[d, x]))
-    else:
-        for x in range(X):
-            out_X[x] = table[a, x]
-    r = 4 if R >= 4 else 1
-    while r + 4 <= R:
-        a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
-        for x in range(X):
-            out_X[x] = max(out_X[x], max(max(table[a, x], table[b, x]), max(table[c, x], table[d, x])))
-        r += 4
-    while r < R:
-        a = succ_K[at_J[j_R[r]]]
-        for x in range(X):
-            out_X[x] = max(out_X[x], table[a, x])
-        r += 1
 
 
 @rule
@@ -309,7 +155,7 @@ def human_block(  # type: ignore[no-untyped-def]
     q_AX = np.empty((A, X), v_MX.dtype)
     top_X, sum_X = np.empty(X, v_MX.dtype), np.empty(X, v_MX.dtype)
     at_J = np.empty(profile_UR.size + 1, np.int64)
-    constants = _EXP.astype(v_MX.dtype)
+    constants = EXP_CONSTANTS.astype(v_MX.dtype)
     limits = np.array([-708.0 if v_MX.itemsize == 8 else -87.0, beta]).astype(v_MX.dtype)
     least, sharpness = limits[0], limits[1]
     cell = np.ones(3, v_MX.dtype)
@@ -403,38 +249,6 @@ def robot_values(  # type: ignore[no-untyped-def]
                 q_R[r] += p * vr[succ_K[k]] * (discount_K[k] if discount_K.size else np.float64(1.0))
                 if span_K.size:
                     weight_R[r] += p * span_K[k]
-
-
-@inlined
-def mean_of_rows(out_X, weight_R, cell, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
-    """The weighted sum of some rows. Four rows at a time, as above."""
-    R, X = j_R.size, out_X.size
-    r = 0
-    while r < R:
-        a = succ_K[at_J[j_R[r]]]
-        cell[0] = weight_R[r]  # in the type of the tables
-        p = cell[0]
-        if r + 4 <= R:
-            b, c, d = succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
-            cell[0], cell[1] = weight_R[r + 1], weight_R[r + 2]
-            q, s = cell[0], cell[1]
-            cell[0] = weight_R[r + 3]
-            t = cell[0]
-            if r == 0:
-                for x in range(X):
-                    out_X[x] = (p * table[a, x] + q * table[b, x]) + (s * table[c, x] + t * table[d, x])
-            else:
-                for x in range(X):
-                    out_X[x] += (p * table[a, x] + q * table[b, x]) + (s * table[c, x] + t * table[d, x])
-            r += 4
-        else:
-            if r == 0:
-                for x in range(X):
-                    out_X[x] = p * table[a, x]
-            else:
-                for x in range(X):
-                    out_X[x] += p * table[a, x]
-            r += 1
 
 
 @rule

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from empo_bi.backward.asked import beliefs_of, joint_policies_of
 from empo_bi.backward.blocks import NO_FLOATS, Block
+from empo_bi.backward.continuation import ATTAINED
 from empo_bi.backward.goals import GoalColumns
-from empo_bi.backward.kernels import ATTAINED, OK, human_block, robot_block
+from empo_bi.backward.kernels import OK, human_block, robot_block
 from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.rows import RowPlan, Table
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray

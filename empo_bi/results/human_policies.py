@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from empo_bi.backward.asked import durations_of
 from empo_bi.backward.blocks import NO_FLOATS, Block, LevelBlocks
+from empo_bi.backward.continuation import ATTAINED
 from empo_bi.backward.goals import bits_of
-from empo_bi.backward.kernels import ATTAINED
 from empo_bi.backward.phases import HumanPhase, Setting, Work
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.options import Params
