@@ -12,6 +12,9 @@ An empty array stands for what is trivial: one successor each, probability 1, a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from empo_bi.runtime.jit import inlined
@@ -78,54 +81,39 @@ def put_continuation(table, slot, v_X, bits_B, factor):  # type: ignore[no-untyp
             table[slot, x] = 1 if factor > 0 else ATTAINED
 
 
-@inlined
-def least_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
-    """The least of some rows, column by column. Four rows at a time: what is between loops costs more than the loops."""
-    R, X = j_R.size, out_X.size
-    a = succ_K[at_J[j_R[0]]]
-    if R >= 4:
-        b, c, d = succ_K[at_J[j_R[1]]], succ_K[at_J[j_R[2]]], succ_K[at_J[j_R[3]]]
-        for x in range(X):
-            out_X[x] = min(min(table[a, x], table[b, x]), min(table[c, x], table[d, x]))
-    else:
-        for x in range(X):
-            out_X[x] = table[a, x]
-    r = 4 if R >= 4 else 1
-    while r + 4 <= R:
-        a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
-        for x in range(X):
-            out_X[x] = min(out_X[x], min(min(table[a, x], table[b, x]), min(table[c, x], table[d, x])))
-        r += 4
-    while r < R:
-        a = succ_K[at_J[j_R[r]]]
-        for x in range(X):
-            out_X[x] = min(out_X[x], table[a, x])
-        r += 1
+def _extreme_of_rows(extreme: Callable[..., Any]) -> Any:
+    """A loop over rows of a table that finds the least (``min``) or the greatest (``max``), column by column."""
+
+    @inlined
+    def extreme_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
+        """Four rows at a time: what is between loops costs more than the loops."""
+        R, X = j_R.size, out_X.size
+        a = succ_K[at_J[j_R[0]]]
+        if R >= 4:
+            b, c, d = succ_K[at_J[j_R[1]]], succ_K[at_J[j_R[2]]], succ_K[at_J[j_R[3]]]
+            for x in range(X):
+                out_X[x] = extreme(extreme(table[a, x], table[b, x]), extreme(table[c, x], table[d, x]))
+        else:
+            for x in range(X):
+                out_X[x] = table[a, x]
+        r = 4 if R >= 4 else 1
+        while r + 4 <= R:
+            a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
+            for x in range(X):
+                four = extreme(extreme(table[a, x], table[b, x]), extreme(table[c, x], table[d, x]))
+                out_X[x] = extreme(out_X[x], four)
+            r += 4
+        while r < R:
+            a = succ_K[at_J[j_R[r]]]
+            for x in range(X):
+                out_X[x] = extreme(out_X[x], table[a, x])
+            r += 1
+
+    return extreme_of_rows
 
 
-@inlined
-def greatest_of_rows(out_X, j_R, at_J, succ_K, table):  # type: ignore[no-untyped-def]
-    """The same with the greatest."""
-    R, X = j_R.size, out_X.size
-    a = succ_K[at_J[j_R[0]]]
-    if R >= 4:
-        b, c, d = succ_K[at_J[j_R[1]]], succ_K[at_J[j_R[2]]], succ_K[at_J[j_R[3]]]
-        for x in range(X):
-            out_X[x] = max(max(table[a, x], table[b, x]), max(table[c, x], table[d, x]))
-    else:
-        for x in range(X):
-            out_X[x] = table[a, x]
-    r = 4 if R >= 4 else 1
-    while r + 4 <= R:
-        a, b, c, d = succ_K[at_J[j_R[r]]], succ_K[at_J[j_R[r + 1]]], succ_K[at_J[j_R[r + 2]]], succ_K[at_J[j_R[r + 3]]]
-        for x in range(X):
-            out_X[x] = max(out_X[x], max(max(table[a, x], table[b, x]), max(table[c, x], table[d, x])))
-        r += 4
-    while r < R:
-        a = succ_K[at_J[j_R[r]]]
-        for x in range(X):
-            out_X[x] = max(out_X[x], table[a, x])
-        r += 1
+least_of_rows = _extreme_of_rows(min)
+greatest_of_rows = _extreme_of_rows(max)
 
 
 @inlined

@@ -13,6 +13,7 @@ from empo_bi.backward.asked import beliefs_of, joint_policies_of
 from empo_bi.backward.blocks import NO_FLOATS, Block
 from empo_bi.backward.continuation import ATTAINED
 from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.halves import put_rows
 from empo_bi.backward.kernels import OK, human_block, robot_block
 from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.rows import RowPlan, Table
@@ -120,7 +121,7 @@ class HumanPhase:
             params.beta_h, self._factor, params.optimistic, pi_MAX, v_MX, self.table.write,
         )  # fmt: skip
         if self.keeps_values:
-            self._vh_SX[work.block.place_M] = v_MX
+            put_rows(self._vh_SX, work.block.place_M, v_MX)
         return pi_MAX
 
     def end_here(self, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_]) -> None:
@@ -188,7 +189,8 @@ class RobotPhase:
         )  # fmt: skip
         if trouble != OK:
             self._complain(work, *divmod(int(trouble), n_humans + 1))
-        for name, array in (("ve", v_MX), ("xh", xh_MH), ("qr", qr_MR), ("vr", vr_M)):
+        put_rows(self._level["ve"], work.block.place_M, v_MX)
+        for name, array in (("xh", xh_MH), ("qr", qr_MR), ("vr", vr_M)):
             self._level[name][work.block.place_M] = array
 
     def _complain(self, work: Work, m: int, h: int) -> None:

@@ -162,15 +162,19 @@ def widened(prob_K: npt.NDArray[np.floating], count_MJ: npt.NDArray[np.integer])
     """Probabilities as float64. Those that rested in a narrower type are renormalised, since rounding moved their sums."""
     wide_K = prob_K.astype(np.float64)
     if prob_K.dtype != np.float64:
-        renormalise(wide_K, count_MJ.astype(np.int64).ravel())
+        renormalise(wide_K, np.ascontiguousarray(count_MJ, dtype=np.int32).ravel())
     return wide_K
 
 
 @kernel
-def renormalise(prob_K: FloatArray, count_R: IndexArray) -> None:
+def renormalise(prob_K: FloatArray, count_R: npt.NDArray[np.int32]) -> None:
     """Make each run of probabilities sum to 1, in place; ``count_R`` has their lengths, one after the other."""
     k = 0
     for n in count_R:
+        if n == 1:  # the usual case, without a division
+            prob_K[k] = 1.0
+            k += 1
+            continue
         total = 0.0
         for i in range(k, k + n):
             total += prob_K[i]

@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,11 +28,12 @@ from empo_bi.errors import (
     short_repr,
 )
 from empo_bi.store import codec
+from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import SliceCache
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.layout import FINISHED, FORMAT, HEAD_ARRAYS, ROOT, VERSION, frontier_name, is_our_name, level_name
 from empo_bi.store.places import Place, nbytes_of
-from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles, one_blosc_thread, reporting
+from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles, reporting
 
 CACHE_BYTES = 256 << 20
 BACKLOG_BYTES = 32 << 20  # small levels take longer to write than to expand; they wait while larger ones are expanded
@@ -65,9 +65,7 @@ class ZarrLevels:
         read = weakref.WeakMethod(self._read)  # or the cache would keep its owner, and a temporary store, alive
         self._cache = SliceCache(lambda t: read()(t), cache_bytes)  # type: ignore[misc]
         self._kept_states: dict[int, Sequence[Any]] = {}  # of Python worlds, where they are not written
-        self._pool: ThreadPoolExecutor | None = None
-        self._writing: deque[tuple[Future[Json], int]] = deque()  # in order, with their bytes
-        self._has_failed = False
+        self._writer = BackgroundWriter(self._files)
         # A temporary store goes when nobody uses it any more, at the latest when the process ends.
         self._cleanup = weakref.finalize(self, place.remove) if place.is_temporary else None
 
@@ -209,7 +207,7 @@ class ZarrLevels:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._markers) + len(self._writing)
+        return len(self._markers) + len(self._writer)
 
     def __getitem__(self, t: int) -> BodySlice:
         self._check_open()
@@ -294,11 +292,10 @@ class ZarrLevels:
         """Write a level in the background. An error shows here or later, at the next call."""
         self._collect(BACKLOG_BYTES)
         t = len(self)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="empo_bi-write")
         if self._states is None and piece.states is not None:
             self._kept_states[t] = piece.states
-        self._writing.append((self._pool.submit(self._write_level, t, piece, frontier()), piece.nbytes))
+        write = partial(self._write_level, t, piece, frontier())
+        self._writer.put(t, piece.nbytes, write, groups=(level_name(t), frontier_name(t)))
         self._cache.put(t, piece)
 
     def _wait(self) -> None:
@@ -307,37 +304,23 @@ class ZarrLevels:
 
     def _collect(self, backlog: int) -> None:
         """Take note of levels that were committed, and wait until at most so many bytes are left to be written."""
-        while self._writing and (self._writing[0][0].done() or sum(nbytes for _, nbytes in self._writing) > backlog):
-            try:
-                marker = self._writing.popleft()[0].result()
-            except BaseException:
-                for later, _ in self._writing:  # a level may not be committed before those below it
-                    later.cancel()
-                self._writing.clear()
-                self._cache.clear()
-                raise
-            self._markers.append(marker)
-            self.sizes.append(_sizes_of(marker))
+        try:
+            for marker in self._writer.written(backlog=backlog):
+                self._markers.append(marker)
+                self.sizes.append(_sizes_of(marker))
+        except BaseException:
+            self._cache.clear()  # of what was not written
+            raise
 
     def _write_level(self, t: int, piece: BodySlice, frontier: list[BodySlice]) -> Json:
-        with reporting(self.place.name, t), one_blosc_thread():
-            if self._has_failed:
-                raise StoreError(f"{self.place.name}: level {t} was not written, since one before it could not be")
-            try:
-                marker = {"level": t, **self._write_arrays(level_name(t), piece), "frontier": len(frontier)}
-                for i, ahead in enumerate(frontier):
-                    group = f"{frontier_name(t)}/{i}"
-                    self._files.write_record(group, self._write_arrays(group, ahead))
-                self._files.write_record(level_name(t), marker)
-            except Exception:
-                self._has_failed = True
-                for half_written in (level_name(t), frontier_name(t)):
-                    with contextlib.suppress(Exception):
-                        self._files.delete(half_written)
-                raise
-            if t > 0:
-                self._files.delete(frontier_name(t - 1))
-            return marker
+        marker = {"level": t, **self._write_arrays(level_name(t), piece), "frontier": len(frontier)}
+        for i, ahead in enumerate(frontier):
+            group = f"{frontier_name(t)}/{i}"
+            self._files.write_record(group, self._write_arrays(group, ahead))
+        self._files.write_record(level_name(t), marker)
+        if t > 0:
+            self._files.delete(frontier_name(t - 1))
+        return marker
 
     def _write_arrays(self, group: str, piece: BodySlice) -> Json:
         """Write the arrays of a slice. Returns what its commit marker says."""
@@ -376,9 +359,7 @@ class ZarrLevels:
             self._cleanup()
 
     def _stop_writing(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
-            self._pool = None
+        self._writer.stop()
         if not self.place.is_temporary:
             self.place.release()
 

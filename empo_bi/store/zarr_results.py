@@ -9,18 +9,19 @@ from __future__ import annotations
 import contextlib
 import re
 import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError, short_repr
 from empo_bi.results.levels import ARRAYS, Array, Arrays
+from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.encoded import Compression, Json
 from empo_bi.store.layout import ROOT, is_half_a_file, level_name
 from empo_bi.store.places import Place, nbytes_of
-from empo_bi.store.zarr_files import ZarrFiles, one_blosc_thread, reporting
+from empo_bi.store.zarr_files import ZarrFiles, reporting
 
 FORMAT, VERSION = "empo_bi solution", 1
 REMEDY = "To make it anew, call solve with overwrite=True, or delete it"
@@ -41,11 +42,10 @@ class ZarrResults:
         self._files, self._compression = files, compression
         self._markers: dict[int, Json] = {}
         self._horizon = int(manifest["horizon"])
-        self._pool: ThreadPoolExecutor | None = None
-        self._writing: deque[tuple[int, Future[None], int]] = deque()  # levels in order, with their bytes
+        self._writer = BackgroundWriter(files)
         self._handed_over = self._horizon + 1
         self._cache: OrderedDict[tuple[int, str], Array] = OrderedDict()
-        self._has_failed = self._is_closed = False
+        self._is_closed = False
         self._cleanup = weakref.finalize(self, place.remove) if place.is_temporary else None
 
     @classmethod
@@ -160,36 +160,24 @@ class ZarrResults:
 
     def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
         """Write a level in the background. An error shows here or later, at the next call."""
-        self._collect(BACKLOG_BYTES)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="empo_bi-write")
+        self._collect(backlog=BACKLOG_BYTES)
         carried = carry() if t > 0 and not self.place.is_temporary else {}  # nobody continues a temporary store
         nbytes = sum(array.nbytes for array in [*arrays.values(), *carried.values()])
-        self._writing.append((t, self._pool.submit(self._write_level, t, arrays, carried), nbytes))
+        write = partial(self._write_level, t, arrays, carried)
+        self._writer.put(t, nbytes, write, groups=(level_name(t), carry_name(t)))
         self._handed_over = t
 
     def settle(self, t: int) -> None:
-        while self._writing and self._writing[0][0] >= t:
-            self._collect_one()
+        self._collect(through=t)
 
-    def _write_level(self, t: int, arrays: Arrays, carried: Arrays) -> None:
+    def _write_level(self, t: int, arrays: Arrays, carried: Arrays) -> Json:
         assert self._compression is not None
-        with reporting(self.place.name, t), one_blosc_thread():
-            if self._has_failed:
-                raise StoreError(f"{self.place.name}: level {t} was not written, since one above it could not be")
-            try:
-                marker = {"level": t, "arrays": self._write_arrays(level_name(t), arrays, self._compression)}
-                if carried:
-                    self._files.write_record(carry_name(t), self._write_arrays(carry_name(t), carried, _RAW))
-                self._files.write_record(level_name(t), marker)
-            except Exception:
-                self._has_failed = True
-                for half_written in (level_name(t), carry_name(t)):
-                    with contextlib.suppress(Exception):
-                        self._files.delete(half_written)
-                raise
-            self._files.delete(carry_name(t + 1))
-            self._markers[t] = marker
+        marker = {"level": t, "arrays": self._write_arrays(level_name(t), arrays, self._compression)}
+        if carried:
+            self._files.write_record(carry_name(t), self._write_arrays(carry_name(t), carried, _RAW))
+        self._files.write_record(level_name(t), marker)
+        self._files.delete(carry_name(t + 1))
+        return marker
 
     def _write_arrays(self, group: str, arrays: Arrays, compression: Compression) -> Json:
         return {
@@ -197,19 +185,10 @@ class ZarrResults:
             for name, array in arrays.items()
         }
 
-    def _collect(self, backlog: int) -> None:
-        """Wait until at most so many bytes are left to be written."""
-        while self._writing and (self._writing[0][1].done() or sum(nbytes for _, _, nbytes in self._writing) > backlog):
-            self._collect_one()
-
-    def _collect_one(self) -> None:
-        try:
-            self._writing.popleft()[1].result()
-        except BaseException:
-            for _, later, _ in self._writing:  # a level may not be committed before those above it
-                later.cancel()
-            self._writing.clear()
-            raise
+    def _collect(self, *, backlog: int = -1, through: int | None = None) -> None:
+        """Take note of levels that were committed; waits as :meth:`BackgroundWriter.written` does."""
+        for marker in self._writer.written(backlog=backlog, through=through):
+            self._markers[marker["level"]] = marker
 
     def carried(self) -> Arrays:
         group = carry_name(self._handed_over)
@@ -219,12 +198,12 @@ class ZarrResults:
         return {name: self._files.read_array(group, name, details) for name, details in about.items()}
 
     def finish(self) -> None:
-        self._collect(-1)
+        self._collect()
         self._stop_writing()
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
-            self._collect(-1)
+            self._collect()
         self._is_closed = True
         self._stop_writing()
         self._cache.clear()
@@ -236,7 +215,7 @@ class ZarrResults:
         if self._is_closed:
             return
         with contextlib.suppress(Exception):
-            self._collect(-1)
+            self._collect()
         if self._compression is None:  # it is finished, and only read
             self.close()
             return
@@ -248,9 +227,7 @@ class ZarrResults:
                 self.place.folder.rmdir()
 
     def _stop_writing(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
-            self._pool = None
+        self._writer.stop()
         if not self.place.is_temporary:
             self.place.release()
 
@@ -260,7 +237,7 @@ class ZarrResults:
         """An array of a level; those used last are remembered."""
         if self._is_closed:
             raise StoreError(f"{self.place.name}: this solution was closed; solve again to open it")
-        self._collect(-1)
+        self._collect()
         if (t, name) not in self._cache:
             if t not in self._markers:
                 raise StoreError(f"{self.place.name}: level {t} is not solved yet; call solve again to continue")
@@ -271,7 +248,7 @@ class ZarrResults:
         return self._cache[t, name]
 
     def has(self, t: int, name: str) -> bool:
-        self._collect(-1)
+        self._collect()
         return name in self._markers[t]["arrays"]
 
     def describe(self) -> str:
