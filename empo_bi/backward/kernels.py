@@ -62,36 +62,41 @@ def extreme_over_robots(  # type: ignore[no-untyped-def]
 
 
 @rule
-def expected_over_others(out_AX, in_UX, weight_HU, profile_HAO, cell):  # type: ignore[no-untyped-def]
-    r"""``out_AX[a, x]`` = :math:`\sum_{u: u_h = a}` weight(h, u) ``in_UX[u, x]``: what each own action means, x = (h, g).
+def expected_over_others(out_AHG, in_UHG, weight_HU, profile_HAO, cell):  # type: ignore[no-untyped-def]
+    r"""``out_AHG[a, h, g]`` = :math:`\sum_{u: u_h = a}` weight(h, u) ``in_UHG[u, h, g]``: what each own action means.
 
     ``profile_HAO`` has, for each human and action, the human profiles with that action.
     """
     H, A, n_others = profile_HAO.shape
-    G = out_AX.shape[1] // H
     for h in range(H):
         for a in range(A):
-            first, last = h * G, h * G + G
-            for x in range(first, last):
-                out_AX[a, x] = 0
+            out_G, u_O = out_AHG[a, h], profile_HAO[h, a]
             o = 0
-            while o + 4 <= n_others:
-                u_O = profile_HAO[h, a]
-                i, j, k, n = u_O[o], u_O[o + 1], u_O[o + 2], u_O[o + 3]
-                cell[0], cell[1] = weight_HU[h, i], weight_HU[h, j]
-                p, q = cell[0], cell[1]
-                cell[0], cell[1] = weight_HU[h, k], weight_HU[h, n]
-                s, t = cell[0], cell[1]
-                for x in range(first, last):
-                    out_AX[a, x] += (p * in_UX[i, x] + q * in_UX[j, x]) + (s * in_UX[k, x] + t * in_UX[n, x])
-                o += 4
             while o < n_others:
-                i = profile_HAO[h, a, o]
+                i = u_O[o]
                 cell[0] = weight_HU[h, i]
                 p = cell[0]
-                for x in range(first, last):
-                    out_AX[a, x] += p * in_UX[i, x]
-                o += 1
+                if o + 4 <= n_others:
+                    j, k, n = u_O[o + 1], u_O[o + 2], u_O[o + 3]
+                    cell[0], cell[1], cell[2] = weight_HU[h, j], weight_HU[h, k], weight_HU[h, n]
+                    q, s, t = cell[0], cell[1], cell[2]
+                    i_G, j_G, k_G, n_G = in_UHG[i, h], in_UHG[j, h], in_UHG[k, h], in_UHG[n, h]
+                    if o == 0:
+                        for g in range(out_G.size):
+                            out_G[g] = (p * i_G[g] + q * j_G[g]) + (s * k_G[g] + t * n_G[g])
+                    else:
+                        for g in range(out_G.size):
+                            out_G[g] += (p * i_G[g] + q * j_G[g]) + (s * k_G[g] + t * n_G[g])
+                    o += 4
+                else:
+                    i_G = in_UHG[i, h]
+                    if o == 0:
+                        for g in range(out_G.size):
+                            out_G[g] = p * i_G[g]
+                    else:
+                        for g in range(out_G.size):
+                            out_G[g] += p * i_G[g]
+                    o += 1
 
 
 @rule
@@ -153,6 +158,10 @@ def human_block(  # type: ignore[no-untyped-def]
     U, A, X = profile_UR.shape[0], pi_MAX.shape[1], v_MX.shape[1]
     best_UX = np.empty((U, X), v_MX.dtype)
     q_AX = np.empty((A, X), v_MX.dtype)
+    # Loops go over whole rows, or over the goals of one human from 0: were x to run from h * G, LLVM could not tell that it
+    # is never negative, and would gather and scatter single numbers.
+    H = profile_HAO.shape[0]
+    best_UHG, q_AHG = best_UX.reshape((U, H, X // H)), q_AX.reshape((A, H, X // H))
     top_X, sum_X = np.empty(X, v_MX.dtype), np.empty(X, v_MX.dtype)
     at_J = np.empty(profile_UR.size + 1, np.int64)
     constants = EXP_CONSTANTS.astype(v_MX.dtype)
@@ -162,7 +171,7 @@ def human_block(  # type: ignore[no-untyped-def]
     for m in range(row_M.size):
         find_entries(at_J, row_M[m], start_E, count_EJ)
         extreme_over_robots(best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic)
-        expected_over_others(q_AX, best_UX, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
+        expected_over_others(q_AHG, best_UHG, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
         pi_AX, v_X, bits_B = pi_MAX[m], v_MX[m], attained_MB[m]
         boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, constants)
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
@@ -180,19 +189,21 @@ def human_block(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def marginals(pi_AX, weight_X, marginal_HA):  # type: ignore[no-untyped-def]
+def marginals(pi_AHG, weight_HG, marginal_HA):  # type: ignore[no-untyped-def]
     """Each human's policy over all goals, normalised; uniform where all weights are 0."""
     H, A = marginal_HA.shape
-    G = weight_X.size // H
     for h in range(H):
+        weight_G = weight_HG[h]
+        G = weight_G.size
         total = np.float64(0.0)
         for a in range(A):
+            pi_G = pi_AHG[a, h]
             even, odd = np.float64(0.0), np.float64(0.0)  # two sums, neither of which waits for the other
-            for x in range(h * G, h * G + G - 1, 2):
-                even += weight_X[x] * pi_AX[a, x]
-                odd += weight_X[x + 1] * pi_AX[a, x + 1]
+            for g in range(0, G - 1, 2):
+                even += weight_G[g] * pi_G[g]
+                odd += weight_G[g + 1] * pi_G[g + 1]
             if G % 2:
-                even += weight_X[h * G + G - 1] * pi_AX[a, h * G + G - 1]
+                even += weight_G[G - 1] * pi_G[G - 1]
             marginal_HA[h, a] = even + odd
             total += even + odd
         for a in range(A):
@@ -270,12 +281,12 @@ def expected_over_robots(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def power(v_X, weight_X, first, last, zeta):  # type: ignore[no-untyped-def]
+def power(v_G, weight_G, zeta):  # type: ignore[no-untyped-def]
     r""":math:`X_h = \sum_g w(g) V(g)^\zeta`."""
     total = np.float64(0.0)
-    for x in range(first, last):
-        v = np.float64(v_X[x])
-        total += weight_X[x] * (v if zeta == 1 else v * v if zeta == 2 else v**zeta)
+    for g in range(v_G.size):
+        v = np.float64(v_G[g])
+        total += weight_G[g] * (v if zeta == 1 else v * v if zeta == 2 else v**zeta)
     return total
 
 
@@ -306,21 +317,25 @@ def robot_block(  # type: ignore[no-untyped-def]
     G = X // H
     is_given = joint_MU.shape[0] > 0
     mean_UX = np.empty((U, X), v_MX.dtype)
+    mean_UHG, v_MHG = mean_UX.reshape((U, H, G)), v_MX.reshape((v_MX.shape[0], H, G))
+    weight_NHG = weight_NX.reshape((weight_NX.shape[0], H, G))
+    pi_MAHG = pi_MAX.reshape((pi_MAX.shape[0], A, H, G if pi_MAX.shape[2] else 0))
     marginal_HA = np.empty((H, A), np.float64)
     joint_U, others_HU = np.empty(U, np.float64), np.empty((H, U), np.float64)
     mean_AX = np.empty((A, X), v_MX.dtype)
+    mean_AHG = mean_AX.reshape((A, H, G))
     pi_R, weight_R = np.empty(R, np.float64), np.full(R, span)
     at_J = np.empty(n_profiles + 1, np.int64)
     cell = np.ones(3, v_MX.dtype)
     trouble = OK
     for m in range(row_M.size):
         find_entries(at_J, row_M[m], start_E, count_EJ)
-        weight_X = weight_NX[m if weight_NX.shape[0] > 1 else 0]
+        weight_HG = weight_NHG[m if weight_NHG.shape[0] > 1 else 0]
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
         if is_given:
             joint_U[:] = joint_MU[m]
         else:
-            marginals(pi_MAX[m], weight_X, marginal_HA)
+            marginals(pi_MAHG[m], weight_HG, marginal_HA)
             joint_of(marginal_HA, action_UH, joint_U, others_HU)
         q_R = qr_MR[m]
         robot_values(q_R, weight_R, joint_U, at_J, succ_K, prob_K, discount_r_K, span_K, vr, profile_UR)
@@ -334,7 +349,7 @@ def robot_block(  # type: ignore[no-untyped-def]
                 for x in range(X):
                     v_X[x] += joint_MXU[m, x, u] * mean_UX[u, x]
         else:
-            expected_over_others(mean_AX, mean_UX, others_HU, profile_HAO, cell)
+            expected_over_others(mean_AHG, mean_UHG, others_HU, profile_HAO, cell)
             pi_AX = pi_MAX[m]
             for a in range(A):
                 for x in range(X):
@@ -343,10 +358,11 @@ def robot_block(  # type: ignore[no-untyped-def]
             v_X[x] = v_X[x] if has_X[x] else 0
         inequality = np.float64(0.0)
         for h in range(H):
-            xh_MH[m, h] = power(v_X, weight_X, h * G, h * G + G, zeta)
+            v_G, weight_G = v_MHG[m, h], weight_HG[h]
+            xh_MH[m, h] = power(v_G, weight_G, zeta)
             best = np.float64(0.0)
-            for x in range(h * G, h * G + G):
-                best = max(best, np.float64(v_X[x])) if weight_X[x] > 0 else best
+            for g in range(G):
+                best = max(best, np.float64(v_G[g])) if weight_G[g] > 0 else best
             if not (xh_MH[m, h] > 0 and best > least) and trouble == OK:
                 trouble = m * (H + 1) + h
             inequality += xh_MH[m, h] ** -xi
