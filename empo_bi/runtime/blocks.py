@@ -34,6 +34,6 @@ def map_blocks(
 
 def checked_workers(workers: int) -> int:
     """A number of workers; -1 means one per core, as elsewhere in joblib."""
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers == 0 or workers < -1:
+    if isinstance(workers, bool) or not hasattr(workers, "__index__") or workers == 0 or workers < -1:
         raise ValueError(f"workers={workers!r}; give the number of workers, or -1 for one per core")
-    return int(joblib.cpu_count()) if workers == -1 else workers
+    return int(joblib.cpu_count()) if workers == -1 else int(workers)

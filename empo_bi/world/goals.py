@@ -188,8 +188,8 @@ class TabularGoalSampler(PossibleGoalSampler):
         seed: int | None = None,
     ) -> None:
         self.goals, given = _checked(goals, probabilities, 1.0 / max(len(goals), 1), "probabilities")
-        if min(given) < 0 or not 0 < sum(given) < float("inf"):
-            raise ValueError(f"goal probabilities have to be non-negative with a positive sum, found {given}")
+        if not 0 < sum(given) < float("inf"):
+            raise ValueError(f"goal probabilities need a positive sum, found {given}")
         self.probabilities = [p / sum(given) for p in given]
         _, self.weights = _checked(goals, weights, 1.0, "weights")
         self.rng = np.random.default_rng(seed)
@@ -299,6 +299,8 @@ def _checked(
     values = [default] * len(goals) if numbers is None else [float(number) for number in numbers]
     if len(values) != len(goals):
         raise ValueError(f"{len(values)} {name} for {len(goals)} goals; give one each")
+    if not all(0 <= value < float("inf") for value in values):
+        raise ValueError(f"goal {name} have to be finite and not negative, found {values}")
     return goals, values
 
 

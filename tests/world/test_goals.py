@@ -133,6 +133,9 @@ def test_empty_lists_and_wrong_lengths_are_errors(build: Any, world: GridWorld) 
         build([])
     with pytest.raises(ValueError, match=r"2 .* for 1 goals"):
         build([ReachCellGoal(world, 0, (1, 1))], [0.5, 0.5])
+    for wrong in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="finite and not negative"):
+            build([ReachCellGoal(world, 0, (1, 1))], [wrong])
 
 
 def test_an_integral_over_goals_is_the_average_of_weighted_values(world: GridWorld) -> None:
