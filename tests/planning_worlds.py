@@ -49,6 +49,37 @@ class TwoSteps:
         return None if t == self.steps else [(1.0, (t + 1, 1 if list(actions) == [1, 1] else k))]
 
 
+@dataclass(frozen=True)
+class Late:
+    """The goal that a step has come, whatever k is then, or with a certain k."""
+
+    step: int
+    k: int | None = None
+
+    def is_achieved(self, state: Any) -> int:
+        return int(state[0] == self.step and self.k in (None, state[1]))
+
+
+class LateGoals:
+    """Goals that are attained on the last step and never before."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def generate(self, state: Any, human_agent_index: int) -> Iterator[tuple[Late, float]]:
+        yield Late(self.steps), 0.5
+        yield Late(self.steps, 0), 0.25
+        yield Late(self.steps, 1), 0.25
+
+
+class Patience(TwoSteps):
+    """The same with more steps and late goals: with a steep discount, the human's values are tiny on the first levels."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(steps)
+        self.possible_goal_generator = LateGoals(steps)
+
+
 class Ring:
     """Humans 0 and 2, robot 1 on a ring of four places: mostly the humans push, each in one direction, sometimes the robot.
 

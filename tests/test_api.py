@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planning_worlds import At, Places, Ring, TwoSteps, plain, step_of
+from planning_worlds import At, Patience, Places, Ring, TwoSteps, plain, step_of
 
 import empo_bi.backward.phases
 import empo_bi.solving
@@ -414,6 +414,30 @@ def test_the_callback_is_called_also_where_a_finished_store_is_used_again(tmp_pa
             progress_callback=lambda done, total, calls=calls: calls.append((done, total)),
         )  # fmt: skip
         assert calls == [(i, 17) for i in range(1, 18)]
+
+
+@pytest.mark.parametrize("storage", [*STORAGE, "in a folder"])
+def test_the_callback_is_called_once_per_state_also_where_levels_are_solved_twice(
+    storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With so steep a discount, the human's values are too small for float32, and all is done again in float64."""
+    levels: dict[str, set[int]] = {"float32": set(), "float64": set()}
+    run = empo_bi.backward.phases.RobotPhase.run
+
+    def watched_run(self: Any, work: Any, *arguments: Any) -> None:
+        levels[self.setting.precision.work].add(work.t)
+        run(self, work, *arguments)
+
+    monkeypatch.setattr(empo_bi.backward.phases.RobotPhase, "run", watched_run)
+    options = STORAGE.get(storage, {"use_disk_slicing": True, "disk_cache_dir": tmp_path})
+    for _ in range(2):  # in a folder, the second time finds everything there
+        calls: list[tuple[int, int]] = []
+        compute_robot_policy(
+            Patience(6), [0], [1], gamma_h=1e-8, quiet=True,
+            progress_callback=lambda done, total, calls=calls: calls.append((done, total)), **options,
+        )  # fmt: skip
+        assert calls == [(i, 13) for i in range(1, 14)]
+    assert levels == {"float32": {5, 4, 3, 2, 1}, "float64": {5, 4, 3, 2, 1, 0}}
 
 
 @pytest.mark.parametrize("storage", STORAGE)

@@ -409,6 +409,56 @@ def test_a_prior_with_impossible_actions_is_quoted(actions: list[int]) -> None:
     assert phase_2(human_policy_prior=Saying(GOOD)) is not None
 
 
+def check_quoted(wrong: Any, message: str) -> None:
+    """Both questions that a prior is asked are named with the state, and the complaint about the answer follows."""
+    with pytest.raises(ValueError, match=rf"^profile_distribution\(\(\d, \d\)\) {message}"):
+        phase_2(human_policy_prior=Saying(wrong))
+    with pytest.raises(ValueError, match=rf"^profile_distribution_with_fixed_goal\(\(\d, \d\), .*\) {message}"):
+        phase_2(human_policy_prior=Saying(GOOD, wrong))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        7,
+        [0.5, 0.5],
+        [(1.0,)],
+        [(0.5, [0, 0], [1, 1])],
+        [(1.0, 0)],
+        [([0, 0], 1.0)],
+        [(1.0, ["left", "right"])],
+        [(1.0, [None, 0])],
+        [("likely", [0, 0])],
+        [(None, [0, 0])],
+        {(0, 0): 0.5, (1, 1): 0.5},
+    ],
+    ids=str,
+)
+def test_a_prior_of_the_wrong_shape_is_quoted_with_the_right_one(answer: Any) -> None:
+    check_quoted(answer, rf"gave {re.escape(str(answer))}; expected \[\(probability, \[action of each human\]\), \.\.\.\]")
+
+
+@pytest.mark.parametrize("probability", [-0.25, -1e-300, math.nan, math.inf, -math.inf])
+def test_a_prior_with_impossible_probabilities_is_quoted(probability: float) -> None:
+    message = f"gave a probability of {probability}; expected finite ones that are not negative"
+    check_quoted([(0.5, [0, 0]), (probability, [0, 1])], message)
+
+
+@pytest.mark.parametrize("answer", [[], [(0.0, [0, 0])], [(0.0, [0, 0]), (0.0, [1, 1])]], ids=str)
+def test_a_prior_in_which_nothing_can_happen_is_quoted(answer: list[Any]) -> None:
+    check_quoted(answer, rf"gave {re.escape(str(answer))}: nothing has a positive probability")
+
+
+def test_a_function_as_a_prior_that_gives_no_action_a_chance_is_quoted() -> None:
+    """For all goals together that is taken as no opinion, as elsewhere; for a goal it would leave the human no power."""
+
+    def hopeless(state: Any, human: int, goal: Any) -> list[float]:
+        return [0.0, 0.0]
+
+    with pytest.raises(ValueError, match=r"with_fixed_goal\(\(\d, \d\), .*\) gave \[\]: nothing has a positive probability"):
+        phase_2(human_policy_prior=hopeless)
+
+
 @pytest.mark.parametrize("answer", [[0.5], [0.5, 0.25, 0.25], [-0.5, 1.5], [math.nan, 1.0], 0.5], ids=str)
 def test_a_function_as_a_prior_gives_a_probability_for_each_action(answer: Any) -> None:
     with pytest.raises(ValueError, match=r"human_policy_prior\(\(.*\), 0, None\) gave .*; expected 2 probabilities"):

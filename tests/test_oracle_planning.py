@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from golden_files import NO_REFERENCE
 from oracle.gridworld import parse
 from oracle.planning import (
     Graph,
@@ -22,9 +22,7 @@ from oracle.planning import (
     read_value,
     robot_policy,
 )
-
-REFERENCE = Path(__file__).parents[2] / "shared" / "reference"
-NO_REFERENCE = f"no reference data: {REFERENCE} is absent"
+from value_files import HalfPrecisionWorld, ValueFile, middle_of, value_paths
 
 # Section 12: human 0, robot 1, states (t, k), horizon 2; k becomes 1 when both play 1, and stays 1
 
@@ -182,14 +180,6 @@ def test_durations_discount_and_weigh() -> None:
 # Reference values
 
 
-class HalfPrecisionWorld(GridPlanningWorld):
-    """Transition probabilities rounded to float16, as the reference's phase 1 holds them (section 11)."""
-
-    def transition_probabilities(self, state: Any, actions: Any) -> list | None:
-        outcomes = super().transition_probabilities(state, actions)
-        return outcomes and [(float(np.float16(probability)), successor) for probability, successor in outcomes]
-
-
 # How far phase 1 in float64 is from the files: two were made with float16 probabilities, in worlds whose probabilities
 # (0.7, thirds) float16 does not hold. With such probabilities the oracle reproduces them to the last digits, too.
 FLOAT16_EFFECT = {"bush_t3_std": 6e-4, "corridor_t4_hot": 2e-7}
@@ -199,7 +189,7 @@ SLOW_VALUES = {"af11_t5_std", "bush_t3_std", "corridor_t4_hot"}
 def value_cases() -> list[Any]:
     """(file, class of the phase-1 world, relative tolerance)."""
     cases = []
-    for path in sorted((REFERENCE / "values").glob("*.json")):
+    for path in value_paths():
         marks = [pytest.mark.slow] if path.stem in SLOW_VALUES else []
         tolerance = FLOAT16_EFFECT.get(path.stem, 1e-9)
         cases.append(pytest.param(path, GridPlanningWorld, tolerance, id=path.stem, marks=marks))
@@ -208,41 +198,19 @@ def value_cases() -> list[Any]:
     return cases or [pytest.param(None, None, None, marks=pytest.mark.skip(reason=NO_REFERENCE))]
 
 
-def as_tuple(value: Any) -> Any:
-    return tuple(as_tuple(part) for part in value) if isinstance(value, list) else value
-
-
 def goal_name(goal: HumanGoal) -> str:
-    """The files name a rectangle by its middle cell, rounded down."""
-    x1, y1, x2, y2, _ = goal.goal
-    return f"{(x1 + x2) // 2},{(y1 + y2) // 2}"
-
-
-def only(params: dict, *names: str) -> dict:
-    return {name: params[name] for name in names if name in params}
+    return middle_of(goal.goal[:4])
 
 
 @pytest.mark.parametrize(("path", "phase_1_world", "tolerance"), value_cases())
 def test_reference_values(path: Path, phase_1_world: type[GridPlanningWorld], tolerance: float) -> None:
-    file = json.loads(path.read_text())
-    params = {name: float(value) if value == "inf" else value for name, value in file["params"].items()}
-    humans, robots = file["humans"], file["robots"]
-    grid = parse((REFERENCE / "worlds" / file["world"]).read_text(), max_steps=file["max_steps"])
+    case = ValueFile(path)
+    file, humans, grid = case.file, case.humans, case.oracle_world()
     goals = GridGoals(grid)
     graph = Graph(GridPlanningWorld(grid))
     graph_1 = graph if phase_1_world is GridPlanningWorld else Graph(phase_1_world(grid))
-    policies, Vh = human_policy_prior(
-        graph_1.world, humans, goals, graph=graph_1, **only(params, "beta_h", "gamma_h", "optimistic")
-    )
-    robot = robot_policy(
-        graph.world,
-        humans,
-        robots,
-        goals,
-        policies,
-        graph=graph,
-        **only(params, "gamma_h", "beta_r", "gamma_r", "zeta", "xi", "eta", "terminal_Vr"),
-    )
+    policies, Vh = human_policy_prior(graph_1.world, humans, goals, graph=graph_1, **case.for_humans)
+    robot = robot_policy(graph.world, humans, case.robots, goals, policies, graph=graph, **case.for_robots)
 
     def close(value: Any) -> Any:
         return pytest.approx(value, rel=tolerance, abs=0)
@@ -254,8 +222,7 @@ def test_reference_values(path: Path, phase_1_world: type[GridPlanningWorld], to
         for h in humans:
             found = sum(sum(by_human.get(h, {}).values()) for state, by_human in Vh.items() if state[0] == level)
             assert found == close(file["sum_Vh_m_by_level"].get(str(level), {}).get(str(h), 0.0))
-    for sample in file["samples"]:
-        state = as_tuple(sample["state"])
+    for state, sample in case.samples:
         assert robot["Vr"][state] == close(sample["Vr"])
         assert {",".join(map(str, r)): p for r, p in robot["pi_r"][state].items()} == close(sample["pi_r"])
         for h in humans:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from engine import load_quietly
-from golden_files import NO_REFERENCE, REFERENCE, as_tuple
+from golden_files import NO_REFERENCE, REFERENCE
+from oracle.planning import GridGoals, human_policy_prior
+from value_files import HalfPrecisionWorld, ValueFile, middle_of, value_paths
 
 from empo_bi import Params, compute_human_policy_prior, compute_robot_policy, load_world, solve
 
@@ -21,37 +23,28 @@ ASYMMETRIC_FREEING = Params(beta_h=10, gamma_h=0.99, beta_r=10, gamma_r=0.99, ze
 
 
 def value_files() -> list[Any]:
-    cases = [pytest.param(path, id=path.stem) for path in sorted((REFERENCE / "values").glob("*.json"))]
+    cases = [pytest.param(path, id=path.stem) for path in value_paths()]
     return cases or [pytest.param(None, marks=pytest.mark.skip(reason=NO_REFERENCE))]
 
 
-class ValueFile:
-    """A file, its world, and what the engine finds there."""
+class EngineCase(ValueFile):
+    """A file, its world, and checks of what the engine finds there."""
 
-    def __init__(self, path: Path) -> None:
-        file = json.loads(path.read_text())
-        self.file = file
-        self.params = {name: float(value) if value == "inf" else value for name, value in file["params"].items()}
-        self.world = load_quietly(REFERENCE / "worlds" / file["world"], max_steps=file["max_steps"])
-        self.humans, self.robots = file["humans"], file["robots"]
-        self._tolerance = TOLERANCE.get(path.stem, 1e-6)
+    def __init__(self, path: Path, tolerance: float | None = None) -> None:
+        super().__init__(path)
+        self.world = load_quietly(self.world_path, max_steps=self.max_steps)
+        self._tolerance = TOLERANCE.get(path.stem, 1e-6) if tolerance is None else tolerance
 
     def near(self, value: Any) -> Any:
         return pytest.approx(value, rel=self._tolerance, abs=0)
 
-    def only(self, *names: str) -> dict[str, Any]:
-        return {name: self.params[name] for name in names if name in self.params}
-
-    @property
-    def samples(self) -> list[tuple[Any, dict[str, Any]]]:
-        found = [(as_tuple(sample["state"]), sample) for sample in self.file["samples"]]
-        assert found
-        return found
-
-    def check_policies(self, prior: Any, policy: Any) -> None:
+    def check_robot_policy(self, policy: Any) -> None:
         for state, sample in self.samples:
             robot = {",".join(map(str, profile)): p for profile, p in policy(state).items()}
             assert robot == self.near(sample["pi_r"])
+
+    def check_prior(self, prior: Any) -> None:
+        for state, sample in self.samples:
             for human in self.humans:
                 found = {name_of(goal): pi.tolist() for goal, pi in prior.values[state][human].items()}
                 wanted = sample["pi_h"][str(human)]
@@ -59,40 +52,45 @@ class ValueFile:
                 for goal, probabilities in wanted.items():  # printed with twelve digits
                     assert found[goal] == pytest.approx(probabilities, rel=0, abs=self._tolerance)
 
-    def check_values(self, Vh: Any, Vhe: Any, Vr: Any) -> None:
+    def check_robot_values(self, Vr: Any) -> None:
         for state, sample in self.samples:
             assert Vr[state] == self.near(sample["Vr"])
-            for table, name in ((Vh, "Vh_m"), (Vhe, "Vh_e")):
-                for human in self.humans:
-                    found = {name_of(goal): value for goal, value in table.get(state, {}).get(human, {}).items()}
-                    assert found == self.near(sample[name].get(str(human), {}))
+
+    def check_human_values(self, table: Any, name: str) -> None:
+        for state, sample in self.samples:
+            for human in self.humans:
+                found = {name_of(goal): value for goal, value in table.get(state, {}).get(human, {}).items()}
+                assert found == self.near(sample[name].get(str(human), {}))
+
+    def check_everything(self, prior: Any, policy: Any, Vh: Any, Vhe: Any, Vr: Any) -> None:
+        self.check_prior(prior)
+        self.check_robot_policy(policy)
+        self.check_human_values(Vh, "Vh_m")
+        self.check_human_values(Vhe, "Vh_e")
+        self.check_robot_values(Vr)
 
 
 def name_of(goal: Any) -> str:
-    """The files name a rectangle by its middle cell, rounded down."""
-    x1, y1, x2, y2 = goal.target_rect
-    return f"{(x1 + x2) // 2},{(y1 + y2) // 2}"
+    return middle_of(goal.target_rect)
 
 
 @pytest.mark.parametrize("path", value_files())
 def test_the_documented_functions_give_the_values_of_the_file(path: Path) -> None:
-    case = ValueFile(path)
+    case = EngineCase(path)
     prior, Vh = compute_human_policy_prior(
-        case.world, case.humans, return_Vh=True, use_float16=False, quiet=True,
-        **case.only("beta_h", "gamma_h", "optimistic"),
-    )  # fmt: skip
+        case.world, case.humans, return_Vh=True, use_float16=False, quiet=True, **case.for_humans
+    )
     policy, Vr, Vhe = compute_robot_policy(
         case.world, case.humans, case.robots, None, prior, return_values=True, use_float16=False, quiet=True,
-        **case.only("gamma_h", "beta_r", "gamma_r", "zeta", "xi", "eta", "terminal_Vr"),
+        **case.for_robots,
     )  # fmt: skip
-    case.check_values(Vh, Vhe, Vr)
-    case.check_policies(prior, policy)
+    case.check_everything(prior, policy, Vh, Vhe, Vr)
     assert len(Vr) == case.file["n_states"]
 
 
 @pytest.mark.parametrize("path", value_files())
 def test_solve_gives_the_values_and_the_sums_of_the_file(path: Path) -> None:
-    case = ValueFile(path)
+    case = EngineCase(path)
     solution = solve(
         case.world, Params(**case.params), human_agent_indices=case.humans, robot_agent_indices=case.robots,
         precision="float64", progress=False,
@@ -104,8 +102,33 @@ def test_solve_gives_the_values_and_the_sums_of_the_file(path: Path) -> None:
         wanted = case.file["sum_Vh_m_by_level"].get(str(t), {})
         sum_H = solution.values.Vh_m[t].sum(axis=(0, 2)).tolist()
         assert sum_H == case.near([wanted.get(str(human), 0.0) for human in case.humans])
-    case.check_values(solution.Vh, solution.Vhe, solution.Vr)
-    case.check_policies(solution.prior, solution.robot_policy)
+    case.check_everything(solution.prior, solution.robot_policy, solution.Vh, solution.Vhe, solution.Vr)
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason=NO_REFERENCE)
+def test_with_the_humans_of_the_file_phase_2_gives_its_values_where_phase_1_differs() -> None:
+    """Policies that the oracle finds with probabilities in float16, as the other program had them in its phase 1, are handed
+    to the engine as a function. Phase 2 of that program had them in full, so that nothing is left to differ."""
+    case = EngineCase(REFERENCE / "values" / "bush_t3_std.json", tolerance=1e-6)
+    grid = case.oracle_world()
+    goals = GridGoals(grid)
+    policies, _ = human_policy_prior(HalfPrecisionWorld(grid), case.humans, goals, **case.for_humans)
+
+    def prior(state: Any, human: int, goal: Any) -> Any:
+        by_goal = policies[state][human]
+        if goal is None:
+            return np.sum([weight * np.array(by_goal[wish]) for wish, weight in goals.generate(state, human)], axis=0)
+        return next(policy for wish, policy in by_goal.items() if wish.goal[:4] == goal.target_rect)
+
+    policy, Vr, Vhe = compute_robot_policy(
+        case.world, case.humans, case.robots, None, prior, return_values=True, use_float16=False, quiet=True,
+        **case.for_robots,
+    )  # fmt: skip
+    case.check_robot_policy(policy)
+    case.check_human_values(Vhe, "Vh_e")
+    case.check_robot_values(Vr)
+    for level, total in case.file["sum_Vr_by_level"].items():
+        assert sum(value for state, value in Vr.items() if state[0] == int(level)) == case.near(total)
 
 
 # --- a world of our own, whose numbers are known ----------------------------------------------------------------------

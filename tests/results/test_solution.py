@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,23 @@ def test_closing_one_of_several_solutions_leaves_the_others_alone(on_disk: bool)
     assert second.Vr[1, 2] == expected
 
 
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_equal_sets_in_a_folder_are_solutions_of_their_own(closed: int, tmp_path: Path) -> None:
+    sets = [PARAMS, PARAMS.replace(rho_h=PARAMS.rate_h), PARAMS]  # a factor, a rate
+    expected = plain(solve(Ring(), PARAMS, **EXACT).Vr)
+    for _ in range(2):  # the second time everything is there
+        found = solve(Ring(), sets, out=tmp_path, **EXACT)
+        assert len({id(one.results) for one in found}) == len(sets)
+        assert len(list(tmp_path.glob("solution-*"))) == 1
+        found[closed].close()
+        with pytest.raises(OSError, match="closed"):
+            found[closed].Vr[0, 0]
+        for one in found[:closed] + found[closed + 1 :]:
+            assert plain(one.Vr) == expected
+            assert one.prior((1, 1), 0, At(2)).sum() == pytest.approx(1)
+            one.close()
+
+
 # --- closing ----------------------------------------------------------------------------------------------------------
 
 
@@ -405,3 +423,50 @@ def test_a_dag_at_hand_is_used_instead_of_a_new_one() -> None:
     solution = solve(world, PARAMS, dag=dag, **EXACT)
     assert solution.dag is dag
     assert plain(solution.Vr) == plain(solve(world, PARAMS, **EXACT).Vr)
+
+
+class Named(Ring):
+    """A world that says itself what it is, so that one with durations of its own is equal to it."""
+
+    content_key = "a ring of four places"
+
+
+class SlowNamed(Named):
+    def transition_durations(self, state: Any, actions: Any, transitions: Any) -> list[float]:
+        return [1.0 + 2.0 * after[1] for _, after in transitions]
+
+
+def slow(world: Any) -> Any:
+    """The world, to which durations are given after it was made."""
+    world.transition_durations = lambda state, actions, transitions: [3.0] * len(transitions)
+    return world
+
+
+EQUAL_WORLDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "a subclass": (Named, SlowNamed),
+    "an attribute": (Named, lambda: slow(Named())),
+    "a gridworld with an attribute": (
+        lambda: load_world("first_steps", max_steps=3),
+        lambda: slow(load_world("first_steps", max_steps=3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EQUAL_WORLDS)
+def test_the_dag_of_an_equal_world_serves_but_durations_are_those_of_the_world_that_is_solved(case: str) -> None:
+    make, make_slow = EQUAL_WORLDS[case]
+    first, second = make(), make_slow()
+    expected = [plain(solve(world, PARAMS, **EXACT).Vr) for world in (first, second)]
+    assert expected[0] != expected[1]
+    for world, other, numbers in ((first, second, expected[1]), (second, first, expected[0])):
+        dag = enumerate_dag(world, precision="exact", progress=False)
+        before = dict(vars(dag))
+        solution = solve(other, PARAMS, dag=dag, **EXACT)
+        assert plain(solution.Vr) == numbers
+        assert list(solution.markov_chain)  # which follows transitions
+        assert solution.world is other
+        assert vars(dag).keys() == before.keys()
+        assert [name for name in before if vars(dag)[name] is not before[name]] == []
+        solution.close()
+        assert dag.is_usable
+        assert plain(solve(world, PARAMS, dag=dag, **EXACT).Vr) != numbers  # its owner has its own durations still

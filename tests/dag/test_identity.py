@@ -1,0 +1,290 @@
+"""Keys of users' functions and objects: the same for the same thing, in any process, and None where nobody can tell."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planning_worlds import Ring
+from store_tools import environment, run_python
+
+from empo_bi.dag.identity import key_of
+from empo_bi.results.priors import CallablePrior
+
+# What a user may have in a file of his own. A belief depends on what stands beside it.
+USERS_FILE = '''
+import functools
+
+SHARES = (0.25, 0.75)
+
+
+def belief(state, human, action, share=0.5, *, mass=1.0):
+    return [(mass * share, [0, 0, 0]), (mass * SHARES[0], [1, 1, 1])]
+
+
+def other_belief(state, human, action, share=0.5, *, mass=1.0):
+    return [(mass * share, [0, 0, 0]), (mass * SHARES[0], [1, 1, 1])]
+
+
+def prior(state, human, goal):
+    return SHARES
+
+
+class Habit:
+    """A prior with a state."""
+
+    def __init__(self, share, names=("Ada",)):
+        self.share, self.names, self.table = share, set(names), {(0, name): share for name in names}
+
+    def __call__(self, state, human, goal):
+        return [self.share, 1 - self.share]
+
+    def reversed(self, state, human, goal):
+        return [1 - self.share, self.share]
+
+
+class OtherHabit(Habit):
+    pass
+
+
+class Slotted:
+    __slots__ = ("share",)
+
+    def __init__(self, share):
+        self.share = share
+
+    def __call__(self, state, human, goal):
+        return [self.share, 1 - self.share]
+
+
+class Follower:
+    """Holds a function."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *asked):
+        return self.function(*asked)
+
+
+THINGS = {
+    "a function": belief,
+    "another function": other_belief,
+    "a partial function": functools.partial(belief, share=0.25),
+    "an object": Habit(0.5, ["Ada", "Bert", "Cleo", "Dora"]),
+    "an object with slots": Slotted(0.5),
+    "a method": Habit(0.5).reversed,
+    "an object that holds a function": Follower(belief),
+    "an object that holds a method": Follower(Habit(0.5).reversed),
+}
+'''
+CHANGE = ("SHARES = (0.25, 0.75)", "SHARES = (0.75, 0.25)")
+NAMES = [line.split('"')[1] for line in USERS_FILE.splitlines() if line.startswith('    "a')]
+
+Importer = Callable[..., Any]
+
+
+@pytest.fixture
+def users_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Importer:
+    """Writes the user's file, with a word replaced by another, and imports it as a new process would."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file that changes within a second is read again
+
+    def imported(word: str = "", other: str = "") -> Any:
+        assert word in USERS_FILE
+        (tmp_path / "users_file.py").write_text(USERS_FILE.replace(word, other) if word else USERS_FILE)
+        monkeypatch.delitem(sys.modules, "users_file", raising=False)
+        importlib.invalidate_caches()
+        return importlib.import_module("users_file")
+
+    return imported
+
+
+def keys_of(module: Any) -> dict[str, str]:
+    found = {name: key_of(thing) for name, thing in module.THINGS.items()}
+    assert None not in found.values(), found
+    return found  # type: ignore[return-value]
+
+
+# --- the same thing, the same key -------------------------------------------------------------------------------------
+
+
+def test_everything_that_can_be_told_apart_has_a_key_of_its_own(users_module: Importer) -> None:
+    found = keys_of(users_module())
+    assert list(found) == NAMES
+    assert len(set(found.values())) == len(NAMES)
+    assert key_of(None) == "none"
+
+
+def test_a_file_that_is_imported_again_gives_the_same_keys(users_module: Importer) -> None:
+    assert keys_of(users_module()) == keys_of(users_module())
+
+
+def test_another_process_gives_the_same_keys(users_module: Importer, tmp_path: Path) -> None:
+    """Also one that hashes texts otherwise, so that its sets have another order."""
+    expected = keys_of(users_module())
+    script = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import users_file
+from empo_bi.dag.identity import key_of
+print(json.dumps({name: key_of(thing) for name, thing in users_file.THINGS.items()}))
+"""
+    for seed in ("1", "2"):
+        child = run_python(script, tmp_path, env=environment(PYTHONHASHSEED=seed))
+        assert child.returncode == 0, child.stderr
+        assert json.loads(child.stdout) == expected
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_key_depends_on_everything_in_the_file(name: str, users_module: Importer) -> None:
+    """A function reads constants and calls others that stand beside it."""
+    before = keys_of(users_module())
+    assert keys_of(users_module(*CHANGE))[name] != before[name]
+    assert keys_of(users_module())[name] == before[name]
+
+
+def test_functions_of_the_same_file_are_told_apart_by_their_names(users_module: Importer) -> None:
+    module = users_module()
+    assert key_of(module.belief) != key_of(module.other_belief)
+
+
+def test_default_arguments_count(users_module: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may come from anywhere, such as the command line, which the source does not tell."""
+    belief = users_module().belief
+    keys = {key_of(belief)}
+    monkeypatch.setattr(belief, "__defaults__", (0.75,))
+    keys.add(key_of(belief))
+    monkeypatch.setattr(belief, "__kwdefaults__", {"mass": 2.0})
+    keys.add(key_of(belief))
+    assert len(keys) == 3
+    assert None not in keys
+
+
+def test_a_partial_function_is_told_by_its_function_and_all_that_it_was_given(users_module: Importer) -> None:
+    module = users_module()
+    belief, partial = module.belief, functools.partial
+    different = [
+        belief,
+        partial(belief),
+        partial(module.other_belief),
+        partial(belief, (0, 0)),
+        partial(belief, (0, 1)),
+        partial(belief, (0, 0), 1),
+        partial(belief, share=0.25),
+        partial(belief, share=0.75),
+        partial(belief, mass=0.25),
+        partial(module.Habit(0.25), (0, 0)),
+        partial(module.Habit(0.75), (0, 0)),
+    ]
+    keys = [key_of(thing) for thing in different]
+    assert None not in keys
+    assert len(set(keys)) == len(different)
+    assert key_of(partial(belief, share=0.25)) == key_of(partial(belief, share=0.25))
+    assert key_of(partial(belief, (0, 0), 1)) == key_of(partial(partial(belief, (0, 0)), 1))
+
+
+def test_what_one_function_made_cannot_be_told_from_what_it_made_before() -> None:
+    def plays(action: int) -> Callable[..., Any]:
+        def belief(state: Any, human: int, own: int) -> Any:
+            return [(1.0, [action] * 3)]
+
+        return belief
+
+    def plain(state: Any, human: int, own: int) -> Any:
+        """Closes over nothing, and still there may be many of its name."""
+
+    assert key_of(plays(0)) is None
+    assert key_of(plain) is None
+    assert key_of(lambda state, human, own: [(1.0, [0] * 3)]) is None
+    assert key_of(functools.partial(plays(0), (0, 0))) is None
+    assert key_of(functools.partial(functools.partial(lambda *_: None))) is None
+
+
+def test_a_function_without_source_cannot_be_told_from_others() -> None:
+    """As one that was typed in by hand."""
+    namespace: dict[str, Any] = {"__name__": "nowhere"}
+    exec("def typed(state, human, goal):\n    return [0.5, 0.5]", namespace)
+    assert key_of(namespace["typed"]) is None
+
+
+# --- objects and their methods ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Habit", "Slotted"])
+def test_an_object_is_told_by_its_values(kind: str, users_module: Importer) -> None:
+    make = getattr(users_module(), kind)
+    assert key_of(make(0.5)) == key_of(make(0.5)) is not None
+    assert key_of(make(0.5)) != key_of(make(0.25))
+
+
+def test_a_changed_object_has_another_key(users_module: Importer) -> None:
+    habit = users_module().Habit(0.5)
+    before = key_of(habit)
+    habit.table[0, "Ada"] = 0.25
+    assert key_of(habit) != before
+    habit.table[0, "Ada"] = 0.5
+    assert key_of(habit) == before
+
+
+def test_methods_are_told_by_their_names_and_their_objects(users_module: Importer) -> None:
+    module = users_module()
+    assert key_of(module.Habit(0.5).reversed) == key_of(module.Habit(0.5).reversed) is not None
+    different = [module.Habit(0.5).reversed, module.Habit(0.25).reversed, module.Habit(0.5).__call__, module.Habit(0.5)]
+    assert len({key_of(thing) for thing in different}) == len(different)
+
+
+def test_an_object_that_holds_a_function_is_as_well_known_as_that(users_module: Importer) -> None:
+    module = users_module()
+    held = [module.belief, module.other_belief, functools.partial(module.belief, share=0.25), module.Habit(0.5).reversed]
+    keys = [key_of(module.Follower(function)) for function in held]
+    assert None not in keys
+    assert len(set(keys)) == len(held)
+    assert key_of(module.Follower(lambda *_: None)) is None
+
+
+class Holder:
+    """Defined elsewhere than the function that it holds."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+
+@pytest.mark.parametrize("name", ["a function", "a partial function", "a method"])
+def test_an_object_that_holds_a_function_depends_on_the_file_of_the_function(name: str, users_module: Importer) -> None:
+    before = key_of(Holder(users_module().THINGS[name]))
+    assert key_of(Holder(users_module().THINGS[name])) == before is not None
+    assert key_of(Holder(users_module(*CHANGE).THINGS[name])) != before
+
+
+# --- functions as priors ----------------------------------------------------------------------------------------------
+
+
+def test_a_function_as_a_prior_is_told_by_the_function_and_not_by_the_world_that_it_is_asked_about(
+    users_module: Importer,
+) -> None:
+    module = users_module()
+    key = key_of(CallablePrior(module.prior, Ring(), [0, 2]))
+    assert key is not None
+    assert key == key_of(CallablePrior(module.prior, Ring(steps=3), [0, 2]))  # worlds have keys of their own
+    others = [module.belief, module.Habit(0.5), module.Habit(0.25), functools.partial(module.prior, goal=None)]
+    keys = [key_of(CallablePrior(function, Ring(), [0, 2])) for function in others]
+    assert None not in keys
+    assert len({key, *keys}) == len(others) + 1
+    assert key_of(CallablePrior(lambda *_: [0.5, 0.5], Ring(), [0, 2])) is None
+
+
+def test_a_function_as_a_prior_has_another_key_when_its_file_was_changed(users_module: Importer) -> None:
+    before = key_of(CallablePrior(users_module().prior, Ring(), [0, 2]))
+    changed = users_module(*CHANGE)
+    assert key_of(CallablePrior(changed.prior, Ring(), [0, 2])) != before
+    assert key_of(CallablePrior(users_module().prior, Ring(), [0, 2])) == before
