@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from empo_bi.dag.identity import digest_of, key_of
+from empo_bi.dag.identity import added_attributes, digest_of, key_of
 from empo_bi.errors import StoreNotFoundError
 from empo_bi.results.levels import ARRAYS, MemoryResults, ResultLevels
+from empo_bi.world.gridworld import GridWorld
 
 UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
 
@@ -95,4 +96,7 @@ def durations_key(world: Any, *, are_asked: bool) -> str | None:
     if not are_asked:
         return "unit"
     own = getattr(world, "__dict__", {}).get("transition_durations")
-    return key_of(type(world).transition_durations if own is None else own)
+    if own is not None:
+        return key_of(own)
+    # The attributes of a world written in Python are part of its identity; a gridworld's identity is its map and rules.
+    return key_of([type(world), added_attributes(world) if isinstance(world, GridWorld) else None])

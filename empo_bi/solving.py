@@ -224,6 +224,7 @@ class Solver:
             goals = GoalColumns(blocks, self.humans, self.generator, progress=self._progress)
             settings = [self._setting(goals, precision) for precision in PRECISIONS[self._precision]]
             for wider in settings[1:]:  # that a set wants wider tables was perhaps found out earlier
+                self._forget(wider)
                 begun = [i for i in range(len(self.params)) if self._is_begun(i, wider)]
                 found |= self._sweep(begun, blocks, wider, users) if begun else {}
             for setting in settings:
@@ -296,7 +297,13 @@ class Solver:
         return self._out is not None and self._out is not True
 
     def _is_begun(self, i: int, setting: Setting) -> bool:
-        return self._has_folder and not self._overwrite and is_begun(self._out, self._content(self.params[i], setting))
+        return self._has_folder and is_begun(self._out, self._content(self.params[i], setting))
+
+    def _forget(self, setting: Setting) -> None:
+        """With ``overwrite``, what was solved with wider tables goes as well, or later calls would prefer it."""
+        for i in range(len(self.params) if self._overwrite else 0):
+            if self._is_begun(i, setting):
+                self._results(self._content(self.params[i], setting), setting, overwrite=True).remove()
 
     def _results(self, content: dict[str, Any], setting: Setting, *, overwrite: bool) -> ResultLevels:
         return results_for(self._out, content, self._about(setting), self._compression, overwrite)

@@ -130,7 +130,9 @@ def test_a_folder_for_wider_tables_with_nothing_in_it_is_not_preferred(left: lis
 
 
 def test_whoever_replaces_everything_does_not_go_on_with_wider_tables(wide_folder: Path) -> None:
-    assert solved(MILD, out=wide_folder.parent, overwrite=True).precision.work == "float32"
+    for overwrite in (True, False):
+        assert solved(MILD, out=wide_folder.parent, overwrite=overwrite).precision.work == "float32"
+    assert not wide_folder.exists()
 
 
 @pytest.mark.parametrize("left", [[], ["zarr.json"]])

@@ -6,6 +6,7 @@ All of it is asked state by state and turned into the arrays that kernels read. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[Any]) -> Flo
                 asked = f"believed_others_policy({short_repr(state)}, {human}, {action})"
                 try:
                     pairs = [
-                        (float(probability), tuple(action if i == human else int(actions[i]) for i in profiles.humans))
+                        (float(probability), tuple(action if i == human else index(actions[i]) for i in profiles.humans))
                         for probability, actions in told
                     ]
                 except (TypeError, ValueError, IndexError, KeyError) as error:
@@ -98,7 +99,7 @@ def joint_policies_of(
 
     def put(row_U: FloatArray, distribution: Any, asked: str) -> None:
         try:
-            pairs = [(float(probability), tuple(int(action) for action in actions)) for probability, actions in distribution]
+            pairs = [(float(probability), tuple(map(index, actions))) for probability, actions in distribution]
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{asked} gave {short_repr(distribution)}; expected [(probability, [action of each human]), ...] ({error})"
@@ -124,5 +125,6 @@ def joint_policies_of(
                 x = h * goals.n_goals + g
                 if has_X[x] and goal is not None:
                     distribution = prior.profile_distribution_with_fixed_goal(state, human, goal)
-                    put(joint_MXU[m, x], distribution, f"profile_distribution_with_fixed_goal({short_repr(state)}, ...)")
+                    asked = f"profile_distribution_with_fixed_goal({short_repr(state)}, {human}, {short_repr(goal)})"
+                    put(joint_MXU[m, x], distribution, asked)
     return joint_MU, joint_MXU

@@ -6,6 +6,8 @@ import functools
 import hashlib
 import inspect
 import json
+import sys
+from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -18,6 +20,11 @@ RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys 
 # Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.
 _NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
 _NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
+_OF_A_GRIDWORLD = _NOT_PART_OF_A_WORLD | {
+    "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
+    "observation_space", "layout", "tables", "codec", "_profiles", "_step_count", "_key",
+}  # fmt: skip
+_LIBRARIES = (set(sys.stdlib_module_names) - {"__main__"}) | {"numpy", "scipy", "numba", "gymnasium", "torch", "pandas"}
 
 
 def horizon_of(world: Any) -> int | None:
@@ -37,7 +44,8 @@ def identity_of(world: Any) -> str | None:
     if given is not None:
         return _digest(str(given() if callable(given) else given).encode())
     try:
-        return str(joblib.hash((code_of(type(world)), _attributes_of(world)), hash_name="sha1"))
+        about = [code_of(type(world)), _described(_attributes_of(world))]
+        return str(joblib.hash(about, hash_name="sha1"))
     except Exception:  # no source (typed in by hand), or attributes that cannot be pickled
         return None
 
@@ -110,27 +118,50 @@ def key_of(thing: Any) -> str | None:
         return None
 
 
-def _described(thing: Any) -> Any:
-    """A thing as what determines it, in values that can be hashed."""
+def _described(thing: Any, inside: tuple[int, ...] = ()) -> Any:
+    """A thing as what determines it, in plain values: sources and contents, however deep they are.
+
+    ``inside`` are the things around it, each of which is described only once.
+    """
+    if thing is None or isinstance(thing, bool | int | float | complex | str | bytes):
+        return thing
+    if id(thing) in inside:
+        return "itself"
+    inside = (*inside, id(thing))
+    describe = functools.partial(_described, inside=inside)
+    if isinstance(thing, GridWorld):
+        return ["world", *(world_key(thing) or ()), describe(added_attributes(thing))]
+    if type(thing) in (list, tuple):
+        return [type(thing).__name__, *map(describe, thing)]
+    if type(thing) is dict:
+        return {joblib.hash(describe(key)): describe(value) for key, value in thing.items()}
+    if type(thing) in (set, frozenset):
+        return sorted(joblib.hash(describe(element)) for element in thing)
     if isinstance(thing, functools.partial):
-        return ["partial", _described(thing.func), thing.args, thing.keywords]
+        return ["partial", describe(thing.func), describe(thing.args), describe(thing.keywords)]
     if isinstance(thing, MethodType):
-        return ["method", thing.__func__.__qualname__, _described(thing.__self__)]
+        is_of_class = getattr(type(thing.__self__), thing.__name__, None) is thing.__func__
+        return ["method", thing.__name__ if is_of_class else describe(thing.__func__), describe(thing.__self__)]
     if isinstance(thing, FunctionType):
-        if thing.__closure__ or "<" in thing.__qualname__:
-            raise TypeError(f"{thing.__qualname__} cannot be told from others")
-        module = inspect.getmodule(thing)
-        source = inspect.getsource(thing if module is None else module)
-        return ["function", thing.__qualname__, source, thing.__defaults__, thing.__kwdefaults__]
-    if callable(thing) or hasattr(thing, "__dict__"):
-        held = thing.__getstate__() if hasattr(type(thing), "__getstate__") else vars(thing)
-        values = held if not isinstance(held, dict) else [[name, _value(value)] for name, value in sorted(held.items())]
-        return ["object", code_of(type(thing)), values]
-    return thing
+        return _function(thing, describe)
+    if isinstance(thing, type):
+        return ["class", thing.__qualname__, code_of(thing)]
+    if _is_foreign(type(thing)):
+        return thing  # as pickling tells it
+    return ["object", type(thing).__qualname__, code_of(type(thing)), describe(thing.__getstate__())]
 
 
-def _value(value: Any) -> Any:
-    return _described(value) if isinstance(value, functools.partial | MethodType | FunctionType) else value
+def _function(thing: FunctionType, describe: Callable[[Any], Any]) -> Any:
+    if thing.__closure__ or "<" in thing.__qualname__:
+        raise TypeError(f"{thing.__qualname__} cannot be told from others")
+    module = inspect.getmodule(thing)
+    source = inspect.getsource(thing if module is None else module)
+    return ["function", thing.__qualname__, source, describe(thing.__defaults__), describe(thing.__kwdefaults__)]
+
+
+def added_attributes(world: GridWorld) -> dict[str, Any]:
+    """What somebody has put on a gridworld beyond its map and rules."""
+    return {name: value for name, value in vars(world).items() if name not in _OF_A_GRIDWORLD}
 
 
 def _digest(data: bytes) -> str:
@@ -139,4 +170,4 @@ def _digest(data: bytes) -> str:
 
 def _is_foreign(base: type) -> bool:
     """Builtins and well-known libraries, whose source does not define the world."""
-    return base.__module__.split(".")[0] in {"builtins", "abc", "typing", "gymnasium", "collections"}
+    return base.__module__.split(".")[0] in _LIBRARIES

@@ -8,13 +8,15 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import pytest
 from planning_worlds import Ring
 from store_tools import environment, run_python
 
-from empo_bi.dag.identity import key_of
+from empo_bi import GridWorld, Params, compute_human_policy_prior, load_world, solve
+from empo_bi.dag.identity import added_attributes, key_of
 from empo_bi.results.priors import CallablePrior
 
 # What a user may have in a file of his own. A belief depends on what stands beside it.
@@ -252,20 +254,6 @@ def test_an_object_that_holds_a_function_is_as_well_known_as_that(users_module: 
     assert key_of(module.Follower(lambda *_: None)) is None
 
 
-class Holder:
-    """Defined elsewhere than the function that it holds."""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-
-@pytest.mark.parametrize("name", ["a function", "a partial function", "a method"])
-def test_an_object_that_holds_a_function_depends_on_the_file_of_the_function(name: str, users_module: Importer) -> None:
-    before = key_of(Holder(users_module().THINGS[name]))
-    assert key_of(Holder(users_module().THINGS[name])) == before is not None
-    assert key_of(Holder(users_module(*CHANGE).THINGS[name])) != before
-
-
 # --- functions as priors ----------------------------------------------------------------------------------------------
 
 
@@ -288,3 +276,89 @@ def test_a_function_as_a_prior_has_another_key_when_its_file_was_changed(users_m
     changed = users_module(*CHANGE)
     assert key_of(CallablePrior(changed.prior, Ring(), [0, 2])) != before
     assert key_of(CallablePrior(users_module().prior, Ring(), [0, 2])) == before
+
+
+# --- things that hold the user's things -------------------------------------------------------------------------------
+
+
+class Keeper:
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+class SlottedKeeper:
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+def ask(*asked: Any) -> None:
+    """A function that knows nothing of the user's file."""
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        Keeper, SlottedKeeper, lambda thing: Keeper([thing]), lambda thing: Keeper({"a": (1, thing)}),
+        lambda thing: functools.partial(ask, thing), lambda thing: functools.partial(ask, asked=thing),
+        lambda thing: CallablePrior(thing, Ring(), [0]), lambda thing: [thing], lambda thing: Keeper(Keeper(thing)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["belief", "Habit", "Slotted"])
+def test_what_is_held_counts_with_its_source_however_deep_it_is(hold: Any, name: str, users_module: Importer) -> None:
+    def key(module: Any) -> str | None:
+        thing = getattr(module, name)
+        return key_of(hold(thing(0.5) if isinstance(thing, type) else thing))
+
+    before = key(users_module())
+    assert key(users_module()) == before is not None
+    assert key(users_module(*CHANGE)) not in (None, before)
+
+
+def test_a_function_bound_to_an_object_by_hand_is_told_by_its_own_source(users_module: Importer) -> None:
+    module = users_module()
+    habit = module.Habit(0.5)
+    bound = [MethodType(function, habit) for function in (module.belief, module.other_belief, lambda *asked: None)]
+    assert key_of(bound[0]) != key_of(bound[1])
+    assert key_of(bound[2]) is None
+
+
+def test_what_holds_itself_has_a_key() -> None:
+    first, second = Keeper(1), Keeper(1)
+    first.held, second.held = first, second
+    assert key_of(first) == key_of(second) is not None
+
+
+# --- gridworlds, whose identity is their map and their rules ----------------------------------------------------------
+
+
+class Paced(GridWorld):
+    def transition_durations(self, state: Any, actions: Any, transitions: Any) -> list[float]:
+        return [self.pace for _ in transitions]
+
+
+def paced(pace: float) -> GridWorld:
+    world = load_world("first_steps", max_steps=2)
+    world.__class__, world.pace = Paced, pace
+    return world
+
+
+def test_solving_and_playing_add_nothing_to_a_gridworld_but_users_may() -> None:
+    world = load_world("asymmetric_freeing", max_steps=2)
+    world.reset(seed=1)
+    world.step([0] * len(world.agents))
+    compute_human_policy_prior(world, world.human_agent_indices, quiet=True, use_disk_slicing=True)
+    world.get_dag(quiet=True)
+    assert added_attributes(world) == {}
+    assert added_attributes(paced(3.0)) == {"pace": 3.0}
+
+
+def test_durations_that_depend_on_what_a_user_put_on_a_gridworld_have_folders_of_their_own(tmp_path: Path) -> None:
+    params = Params(gamma_h=0.9, gamma_r=0.8)
+    for pace in (1.0, 3.0):
+        kept = solve(paced(pace), params, out=tmp_path, progress=False)
+        assert kept.values.V_r[0][0] == solve(paced(pace), params, progress=False).values.V_r[0][0]
+    assert len(list(tmp_path.glob("solution-*"))) == 2
+    solve(paced(3.0), params, out=tmp_path, progress=False)
+    assert len(list(tmp_path.glob("solution-*"))) == 2
