@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.backward.asked import durations_of
-from empo_bi.backward.blocks import NO_FLOATS, Block, LevelBlocks
+from empo_bi.backward.blocks import NO_FLOATS, Block, BlockMaker, LevelBlocks
 from empo_bi.backward.goals import bits_of
 from empo_bi.backward.phases import HumanPhase, RobotPhase, Setting, TooSmallForSingle, Work
 from empo_bi.backward.rows import RowPlan, Rows, Table, rows_of
-from empo_bi.dag.slices import ByteArray, FloatArray
+from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.results.levels import Arrays, ResultLevels
 from empo_bi.runtime.blocks import map_blocks
 from empo_bi.runtime.progress import level_bar
@@ -118,17 +118,18 @@ class Sweep:
         states = self.blocks.dag.states(t) if self.wants_states or self.asks_durations else None
         is_covered = np.zeros(len(body_S), dtype=np.bool_)
 
-        def compute(block: Block) -> Block:
+        def compute(make: BlockMaker) -> IndexArray:
+            block = make()
             self._run(self._work(t, block, plan, rows, attained_SB, weight_NX, has_NX, states), strands)
-            return block
+            return block.place_M
 
         n_blocks = len(body_S) // self.blocks.block_states + 1
         # Users' functions are asked one after the other: few of them are made for several threads.
         workers = self.workers if n_blocks >= PARALLEL_BLOCKS and states is None else 1
-        for block in map_blocks(compute, self.blocks.of_level(t), workers):
-            is_covered[block.place_M] = True
+        for place_M in map_blocks(compute, self.blocks.makers_of_level(t), workers):
+            is_covered[place_M] = True
             if self.after_block is not None:
-                self.after_block(len(block.place_M))
+                self.after_block(len(place_M))
         ended = np.flatnonzero(~is_covered)
         if len(ended):
             attained_MX = bits_of(attained_SB[ended], goals.n_columns)
