@@ -6,7 +6,9 @@ Threads for compiled kernels, which let go of Python's lock; processes for world
 from __future__ import annotations
 
 import pickle
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import joblib
@@ -22,14 +24,32 @@ def map_blocks(
     if workers == 1:
         yield from map(function, blocks)
         return
+    if not processes:
+        yield from _in_threads(function, blocks, workers)
+        return
     pool: Any = joblib.Parallel(
-        n_jobs=workers, backend="loky" if processes else "threading", return_as="generator", pre_dispatch=2 * workers,
-        batch_size=1, max_nbytes=None,
-    )  # fmt: skip
+        n_jobs=workers, backend="loky", return_as="generator", pre_dispatch=2 * workers, batch_size=1, max_nbytes=None
+    )
     try:
         yield from pool(joblib.delayed(function)(block) for block in blocks)
     except pickle.PicklingError as error:
         raise TypeError(f"what is computed cannot be sent to worker processes ({error}); use workers=1") from error
+
+
+def _in_threads(function: Callable[[Block], Result], blocks: Iterable[Block], workers: int) -> Iterator[Result]:
+    """joblib's threads would do, but take 0.2 ms a block; these take 0.03."""
+    with ThreadPoolExecutor(workers, thread_name_prefix="empo_bi-work") as pool:
+        ahead: deque[Future[Result]] = deque()
+        try:
+            for block in blocks:
+                ahead.append(pool.submit(function, block))
+                if len(ahead) == 2 * workers:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:  # something failed, or nobody wants the rest
+                future.cancel()
 
 
 def checked_workers(workers: int) -> int:

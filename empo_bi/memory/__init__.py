@@ -1,0 +1,1 @@
+"""Memory: a limit that holds, a monitor that pauses, a planner, a profiler, and accounts of what is stored."""

@@ -1,0 +1,65 @@
+"""A limit on what the process holds, what is left of it, and what a piece of work needs: known before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from empo_bi.errors import MemoryLimitError
+from empo_bi.memory.machine import resident_bytes
+from empo_bi.memory.sizes import Size, as_text, parse_size
+
+UNLOADED = 12 << 20  # kernels and libraries that are loaded when they are first used
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes by purpose."""
+
+    parts: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.parts.values())
+
+    def __add__(self, other: Needs) -> Needs:
+        names = dict.fromkeys([*self.parts, *other.parts])
+        return Needs({name: self.parts.get(name, 0) + other.parts.get(name, 0) for name in names})
+
+    def __str__(self) -> str:
+        """The largest first; crumbs are left out."""
+        ordered = sorted(self.parts.items(), key=lambda part: -part[1])
+        return ", ".join(f"{as_text(nbytes)} for {what}" for what, nbytes in ordered if nbytes >= self.total // 100)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the process may hold, Python and libraries included; ``limit`` is None if nobody set one."""
+
+    limit: int | None = None
+
+    @classmethod
+    def of(cls, limit: Size | None) -> Budget:
+        return cls(None if limit is None else parse_size(limit))
+
+    @property
+    def room(self) -> int | None:
+        """What is left now."""
+        return None if self.limit is None else max(0, self.limit - resident_bytes() - UNLOADED)
+
+    def share(self, part: float, *, at_most: int, at_least: int = 0) -> int:
+        """Some part of the room."""
+        room = self.room
+        return at_most if room is None else max(at_least, min(at_most, int(part * room)))
+
+    def check(self, doing: str, remedy: str, more: int = 0) -> None:
+        """Raise :class:`MemoryLimitError` if the process has outgrown its limit, or will with so many bytes more."""
+        if self.limit is None:
+            return
+        held = resident_bytes()
+        if held + more > self.limit:
+            wanted = f" and needs {as_text(more)} more" if more else ""
+            raise MemoryLimitError(
+                f"{doing}: the process holds {as_text(held)}, Python and libraries included{wanted}, which is more than "
+                f"memory_limit={as_text(self.limit)}. {remedy}"
+            )

@@ -1,0 +1,108 @@
+"""What the machine or the container has, and what this process holds: the one importer of psutil."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+CGROUPS = Path("/sys/fs/cgroup")  # where control groups are mounted
+OWN_CGROUPS = Path("/proc/self/cgroup")  # which of them this process is in
+# By version: the limit, the usage, and in memory.stat the files that are cached and can go at any time.
+_FILES = {
+    2: ("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+
+
+@dataclass(frozen=True)
+class ControlGroup:
+    """The memory of a container, of a batch job, or of a group around it."""
+
+    limit: int
+    used: int
+
+
+def control_groups() -> list[ControlGroup]:
+    """All groups with a limit that this process is in, whatever the version of cgroups.
+
+    Files in the page cache count as usage there, though the kernel drops them when memory is wanted; they are left out.
+    """
+    found = []
+    for folder, version in _cgroup_folders():
+        limit_file, usage_file, stat_name = _FILES[version]
+        with contextlib.suppress(OSError, ValueError):
+            limit = (folder / limit_file).read_text().strip()
+            if limit == "max":
+                continue
+            used = int((folder / usage_file).read_text()) - _stat(folder / "memory.stat", stat_name)
+            found.append(ControlGroup(int(limit), max(0, used)))
+    return found
+
+
+def _cgroup_folders() -> Iterator[tuple[Path, int]]:
+    """The group of this process, and those around it. Inside a container, its own group is usually the outermost one."""
+    paths = {1: "/", 2: "/"}
+    with contextlib.suppress(OSError):
+        for line in OWN_CGROUPS.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "":
+                paths[2] = path
+            elif "memory" in controllers.split(","):
+                paths[1] = path
+    for root, version in ((CGROUPS, 2), (CGROUPS / "unified", 2), (CGROUPS / "memory", 1)):
+        parts = [part for part in paths[version].split("/") if part not in ("", "..")]
+        for n in range(len(parts), -1, -1):
+            yield root.joinpath(*parts[:n]), version
+
+
+def _stat(file: Path, name: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in file.read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    return 0
+
+
+def available_bytes() -> int:
+    """What this process may still take: the machine's available memory, or what its container leaves, if that is less."""
+    left = [group.limit - group.used for group in control_groups()]
+    return max(0, min([int(psutil.virtual_memory().available), *left]))
+
+
+def total_bytes() -> int:
+    """The machine's memory, or the limit of the container, if that is less."""
+    return min([int(psutil.virtual_memory().total), *(group.limit for group in control_groups())])
+
+
+def used_bytes() -> int:
+    """What everybody on the machine uses together; files in the page cache do not count."""
+    memory = psutil.virtual_memory()
+    return int(memory.total - memory.available)
+
+
+def resident_bytes() -> int:
+    """What this process holds, Python and libraries included."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def worker_bytes() -> list[int]:
+    """What each child process has for itself, not shared with others."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            found.append(int(child.memory_full_info().uss))
+    return found
+
+
+def trim() -> None:
+    """Let the C library give back what Python and numpy have freed; it keeps some of it otherwise."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # other C libraries than glibc have no such function
+            ctypes.CDLL(None).malloc_trim(0)

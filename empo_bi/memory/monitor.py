@@ -1,0 +1,140 @@
+"""A guard that looks at the machine's memory while work goes on, and gives back, waits or stops when little is left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from empo_bi.errors import MemoryPressureError
+from empo_bi.memory.machine import available_bytes, total_bytes, trim, used_bytes
+from empo_bi.memory.sizes import Size, parse_size
+
+_log = logging.getLogger(__name__)
+
+GiveBack = Callable[[], None]
+
+
+class MemoryMonitor:
+    """Watches the machine's memory, or the container's, whichever is tighter.
+
+    When little is left, work gives back its caches and goes on in smaller blocks; if that is not enough, it pauses until
+    there is room; if there is none in the end, it stops. Levels that were finished on disk are kept, and the same call
+    continues there.
+
+    Parameters
+    ----------
+    min_free_fraction : float between 0 and 1
+        Below this share of free memory something is done; 0 switches the monitor off.
+    check_interval : int
+        States between two looks; there are never more than four looks a second.
+    pause_duration : float, seconds
+        How long to wait for memory to become free. It goes on as soon as there is room; if there is none by then,
+        :class:`MemoryPressureError` is raised, which is also a ``KeyboardInterrupt``.
+    verbose : bool
+        Say what is done, and why.
+    enabled : bool
+    ceiling : int, float or str, optional
+        Take the machine for one with so much memory, ``"8GB"`` say. What others use counts, as it would there.
+    """
+
+    def __init__(
+        self,
+        min_free_fraction: float = 0.1,
+        check_interval: int = 100,
+        pause_duration: float = 60.0,
+        verbose: bool = True,
+        enabled: bool = True,
+        *,
+        ceiling: Size | None = None,
+    ) -> None:
+        for name, value in (
+            ("min_free_fraction", min_free_fraction),
+            ("check_interval", check_interval),
+            ("pause_duration", pause_duration),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number")
+        if not 0 <= min_free_fraction < 1:
+            raise ValueError(f"min_free_fraction={min_free_fraction!r}; give a share from 0 (off) to below 1")
+        if not check_interval >= 1:
+            raise ValueError(f"check_interval={check_interval!r}; give a number of states, 1 or more")
+        if not pause_duration >= 0:
+            raise ValueError(f"pause_duration={pause_duration!r}; give seconds, 0 or more")
+        self.min_free_fraction, self.check_interval, self.pause_duration = min_free_fraction, check_interval, pause_duration
+        self.verbose, self.enabled = verbose, enabled and min_free_fraction > 0
+        self.ceiling = None if ceiling is None else parse_size(ceiling, "ceiling")
+        self._next_step, self._next_look = 0, 0.0
+
+    def __enter__(self) -> MemoryMonitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def get_free_memory_fraction(self) -> float:
+        free, total = available_bytes(), total_bytes()
+        if self.ceiling is not None and self.ceiling < total:
+            free, total = min(free, max(0, self.ceiling - used_bytes())), self.ceiling
+        return free / total
+
+    def get_memory_usage_fraction(self) -> float:
+        return 1.0 - self.get_free_memory_fraction()
+
+    def is_memory_low(self) -> bool:
+        return self.enabled and self.get_free_memory_fraction() < self.min_free_fraction
+
+    def check(self, step: int, force: bool = False, *, give_back: GiveBack | None = None) -> None:
+        """Look, if ``check_interval`` steps have passed since the last look, and do something if memory is short.
+
+        ``give_back`` is called first: it lets go of what can be had again.
+        """
+        if not self.enabled or not (force or self._is_time(step)):
+            return
+        if self.is_memory_low():
+            self._relieve(give_back)
+
+    def _is_time(self, step: int) -> bool:
+        """Compiled kernels do a hundred states in a fraction of a millisecond; more than four looks a second would cost."""
+        now = time.monotonic()
+        if step < self._next_step or now < self._next_look:
+            return False
+        self._next_step, self._next_look = step + self.check_interval, now + 0.25
+        return True
+
+    def _relieve(self, give_back: GiveBack | None) -> None:
+        if give_back is not None:
+            self._say("giving back caches, and going on in smaller blocks")
+            give_back()
+            trim()
+            if not self.is_memory_low():
+                return
+        self._say(f"pausing for up to {self.pause_duration:.0f} s, until there is room")
+        until = time.monotonic() + self.pause_duration
+        while time.monotonic() < until:
+            time.sleep(min(0.2, self.pause_duration))
+            if not self.is_memory_low():
+                self._say("going on", is_short=False)
+                return
+        if self.is_memory_low():
+            raise MemoryPressureError(
+                f"memory is short: {self._situation()}, also after a pause of {self.pause_duration:.0f} s. Close other "
+                "programs, keep levels on disk (use_disk_slicing with a disk_cache_dir, or out=PATH, where the same call "
+                "continues), or lower min_free_memory_fraction"
+            )
+
+    def _situation(self) -> str:
+        return f"{self.min_free_fraction:.0%} should be free, {self.get_free_memory_fraction():.1%} are"
+
+    def _say(self, what: str, *, is_short: bool = True) -> None:
+        if self.verbose:
+            text = f"memory is short ({self._situation()}): {what}" if is_short else f"there is memory again: {what}"
+            _log.warning("%s", text)
+
+
+def check_memory(step: int, min_free_fraction: float = 0.1, check_interval: int = 100, pause_duration: float = 60.0) -> None:
+    """One look, every ``check_interval`` steps, as :class:`MemoryMonitor` does it."""
+    if step % check_interval == 0:
+        MemoryMonitor(min_free_fraction, check_interval, pause_duration).check(step, force=True)

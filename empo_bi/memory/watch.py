@@ -1,0 +1,55 @@
+"""What is looked at while work goes on: the limit, the machine, and a profile if there is to be one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from empo_bi.memory.budget import Budget
+from empo_bi.memory.machine import trim
+from empo_bi.memory.monitor import MemoryMonitor
+from empo_bi.memory.profiler import MemoryProfiler
+
+
+class Watch:
+    """Called by work that takes memory, after every block and level.
+
+    Parameters
+    ----------
+    doing : what messages call the work
+    remedy : what they recommend
+
+    Attributes
+    ----------
+    give_back : lets go of what can be had again
+    owners : tells what arrays are held
+    """
+
+    def __init__(
+        self,
+        doing: str,
+        remedy: str,
+        *,
+        budget: Budget | None = None,
+        monitor: MemoryMonitor | None = None,
+        profiler: MemoryProfiler | None = None,
+    ) -> None:
+        self.budget = Budget() if budget is None else budget
+        self._doing, self._remedy = doing, remedy
+        self._monitor, self._profiler = monitor, profiler
+        self.give_back: Callable[[], None] | None = None
+        self.owners: Callable[[], Mapping[str, int]] = dict
+        self._n_done = 0
+
+    def look(self, n_states: int = 0, more: int = 0) -> None:
+        """After ``n_states`` more states; ``more`` bytes are about to be allocated."""
+        self._n_done += n_states
+        self.budget.check(self._doing, self._remedy, more)
+        if self._monitor is not None:
+            self._monitor.check(self._n_done, give_back=self.give_back)
+
+    def level(self, t: int, n_states: int) -> None:
+        """A level is done."""
+        if self._profiler is not None:
+            self._profiler.snapshot(self._doing, t, n_states, self.owners())
+        if self.budget.limit is not None:
+            trim()
