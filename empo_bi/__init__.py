@@ -33,11 +33,13 @@ if TYPE_CHECKING:
         WorldTooLargeError,
         WorldWarning,
     )
+    from empo_bi.memory.monitor import MemoryMonitor, check_memory
+    from empo_bi.memory.profiler import MemoryProfiler
     from empo_bi.options import Params
+    from empo_bi.planner.plan import Plan, plan
     from empo_bi.results.chain import MarkovChain, compute_markov_chain_value_function
     from empo_bi.results.policies import HumanPolicyPrior, RobotPolicy, TabularHumanPolicyPrior, TabularRobotPolicy
     from empo_bi.results.solution import Solution
-    from empo_bi.runtime.memory import MemoryMonitor, check_memory
     from empo_bi.solving import solve
     from empo_bi.world.goals import (
         DeterministicGoalGenerator,
@@ -63,7 +65,9 @@ _HOMES = {
     "empo_bi.results.chain": ["MarkovChain", "compute_markov_chain_value_function"],
     "empo_bi.results.policies": ["HumanPolicyPrior", "RobotPolicy", "TabularHumanPolicyPrior", "TabularRobotPolicy"],
     "empo_bi.results.solution": ["Solution"],
-    "empo_bi.runtime.memory": ["MemoryMonitor", "check_memory"],
+    "empo_bi.memory.monitor": ["MemoryMonitor", "check_memory"],
+    "empo_bi.memory.profiler": ["MemoryProfiler"],
+    "empo_bi.planner.plan": ["Plan", "plan"],
     "empo_bi.solving": ["solve"],
     "empo_bi.dag.dag": ["Dag"],
     "empo_bi.enumeration": ["enumerate_dag", "open_dag"],
@@ -120,8 +124,10 @@ __all__ = [
     "MemoryLimitError",
     "MemoryMonitor",
     "MemoryPressureError",
+    "MemoryProfiler",
     "MissingAgentError",
     "Params",
+    "Plan",
     "PossibleGoal",
     "PossibleGoalGenerator",
     "PossibleGoalSampler",
@@ -152,6 +158,7 @@ __all__ = [
     "enumerate_dag",
     "load_world",
     "open_dag",
+    "plan",
     "solve",
     "worlds",
 ]

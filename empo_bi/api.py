@@ -15,12 +15,13 @@ from empo_bi.dag.identity import digest_of, world_key
 from empo_bi.dag.levels import MemoryLevels
 from empo_bi.dag.python_world import LevelFunction
 from empo_bi.errors import StoreMismatchError
+from empo_bi.memory.machine import resident_bytes
+from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.options import Belief, Params
 from empo_bi.results.attainment_cache import AttainmentCache
 from empo_bi.results.chain import compute_markov_chain_value_function
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
-from empo_bi.runtime.memory import MemoryMonitor, resident_bytes
 from empo_bi.runtime.progress import say
 from empo_bi.solving import Solver
 from empo_bi.world.gridworld import GridWorld
@@ -80,7 +81,8 @@ def compute_human_policy_prior(
     progress_callback : ``f(done, total)``, called once per state
     quiet : no bars, no messages
     min_free_memory_fraction, memory_check_interval, memory_pause_duration : as in :class:`MemoryMonitor`
-    memory_profile : tell, level by level, how much memory is held
+    memory_profile : tell, level by level, how much memory is held, and write a report (:class:`MemoryProfiler`) to the
+        ``disk_cache_dir``, or to the present folder
     use_disk_slicing : keep transitions and values on disk, level by level
     disk_cache_dir : where; what is there is kept and used again. By default a temporary folder that goes with the result
     use_float16 : values rest in float16 and are worked with in float32; False makes everything float64
@@ -295,7 +297,7 @@ class Run:
             self.world, [params], out=out, dag=dag, level_fct=self.level_fct,
             precision="float16" if self.use_float16 else "float64", compression=self.use_compression,
             memory_limit=self.memory_limit, workers=self.workers, progress=not self.quiet, monitor=monitor,
-            archive=self.archive_dir, after_level=self._after_level(), **options,
+            archive=self.archive_dir, after_level=self._after_level(), memory_profile=self.memory_profile, **options,
         )  # fmt: skip
         return solver.solutions()[0]
 

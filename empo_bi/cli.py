@@ -46,6 +46,36 @@ def verify(path: str, quiet: bool) -> None:
     sys.exit(1 if is_damaged else 0)
 
 
+@cli.command()
+@click.argument("world")
+@click.option("--steps", help="Horizons to look at, such as 20 or 5,10,15,20; by default that of the world.")
+@click.option("--memory", help="What may be used, such as 4GB; by default what is available now.")
+@click.option("--workers", default=1, show_default=True, help="Threads of the backward pass.")
+@click.option("--compare", is_flag=True, help="Show all ways to run, and by how much each needs less memory.")
+def plan(world: str, steps: str | None, memory: str | None, workers: int, compare: bool) -> None:
+    """Predict states, memory, disk and time of WORLD (a name or a file), and recommend how to run it.
+
+    The first levels are looked at, for a second or so; what comes after is forecast, with a range. Ends with exit code 0 if
+    there is a way that fits, 1 if there is none.
+
+    \b
+    Examples:
+      empo-bi plan asymmetric_freeing --steps 10,20,40
+      empo-bi plan my_world.yaml --steps 50 --memory 4GB --compare
+    """
+    try:
+        wanted = None if steps is None else [int(number) for number in steps.split(",")]
+    except ValueError:
+        message = f"{steps!r}; give a number, or several with commas between them"
+        raise click.BadParameter(message, param_hint="--steps") from None
+    try:
+        found = empo_bi.plan(empo_bi.load_world(world), steps=wanted, memory=memory, workers=workers)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(found.comparison() if compare else str(found))
+    sys.exit(0 if found.recommended is not None else 1)
+
+
 def main() -> None:
     """Run the command line. What empo_bi complains about is printed without a traceback, with exit code 2."""
     try:

@@ -17,8 +17,12 @@ from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_o
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spot_check import check_some_states
 from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
+from empo_bi.memory.budget import Budget
+from empo_bi.memory.monitor import MemoryMonitor
+from empo_bi.memory.profiler import MemoryProfiler
+from empo_bi.memory.sizes import Size
+from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import checked_workers
-from empo_bi.runtime.memory import MemoryPlan, plan_memory
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.layout import FORMAT, VERSION
 from empo_bi.world.gridworld import GridWorld, load_world
@@ -27,6 +31,15 @@ from empo_bi.world.text import to_mapping
 if TYPE_CHECKING:
     from empo_bi.store.zarr_levels import ZarrLevels
 
+BLOCK_PAIRS, _FEWEST_PAIRS = 1 << 18, 1 << 10  # (state, profile) pairs that a gridworld expands at a time
+_BYTES_PER_PAIR = 200  # of a block in work: successors, their numbers and probabilities, room to spare
+BLOCK_BYTES = BLOCK_PAIRS * _BYTES_PER_PAIR
+CACHE_BYTES = 256 << 20  # of slices that stay in memory, though they are on disk
+BACKLOG_BYTES = 32 << 20  # of slices that wait to be written
+MEMORY_REMEDY = (
+    "Keep the levels on disk (store=PATH or True; a given place can be continued), shorten the horizon, or allow more"
+)
+
 
 def enumerate_dag(
     world: Any,
@@ -34,12 +47,14 @@ def enumerate_dag(
     level_fct: LevelFunction | None = None,
     store: Any = None,
     workers: int = 1,
-    memory_limit: int | float | str | None = None,
+    memory_limit: Size | None = None,
     precision: str = "float16",
     compression: Any = True,
     overwrite: bool = False,
     max_states: int | None = None,
     progress: bool = True,
+    monitor: MemoryMonitor | None = None,
+    memory_profile: MemoryProfiler | None = None,
 ) -> Dag:
     """Find every state that can be reached, with all transitions.
 
@@ -61,7 +76,8 @@ def enumerate_dag(
         Blocks of states expanded at a time, by threads (gridworlds) or processes (Python worlds); -1 for one per core. The
         result does not depend on it.
     memory_limit : int, float or str, optional
-        ``"2GB"``, a number of bytes, or a fraction of the memory that is available. Sizes of blocks and caches follow.
+        ``"2GB"``, a number of bytes, or a fraction of the memory that is available. Sizes of blocks and caches follow, and
+        where that is not enough, an error tells before the memory is taken.
     precision : "float16", "float32", "float64" or "exact"
         How probabilities rest. Rows are renormalised when read; in float16 they are then exact to a relative 0.1%, and
         exact where they are halves, quarters and so on or all the same. Where some are too small for the type, a level
@@ -75,6 +91,10 @@ def enumerate_dag(
         worlds the default is ten million, in case they never end.
     progress : bool
         Show a bar for anything over a second.
+    monitor : MemoryMonitor, optional
+        Gives back caches, waits or stops when the machine's memory is short.
+    memory_profile : MemoryProfiler, optional
+        Takes snapshots of what is held.
 
     Examples
     --------
@@ -84,7 +104,7 @@ def enumerate_dag(
     (3741, 1144, [1, 36, 128, 224])
     """
     _check_arguments(world, precision, max_states)
-    workers, memory = checked_workers(workers), plan_memory(memory_limit)
+    workers, budget = checked_workers(workers), Budget.of(memory_limit)
     place = None if store is None else _place_of(store)
     # Taken before anything is asked, since some worlds remember their answers. In memory nobody wants to know.
     identity = None if place is None else identity_of(world)
@@ -92,9 +112,10 @@ def enumerate_dag(
     # In a store that is kept, bits are worth writing only if a later run can tell whose they are.
     goals_key = None if goals is None or place is None else goals.key()
     stored_goals = goals if place is None or place.is_temporary or goals_key is not None else None
-    options = {"precision": precision, "workers": workers, "max_states": max_states}
-    explorer = _explorer(world, level_fct, stored_goals, memory, options)
     levels: Levels = MemoryLevels()
+    watch = Watch("enumerating", MEMORY_REMEDY, budget=budget, monitor=monitor, profiler=memory_profile)
+    options = {"precision": precision, "workers": workers, "max_states": max_states, "watch": watch}
+    explorer = explorer_for(world, level_fct, stored_goals, budget, options)
     is_stored = stored_goals is not None
     if place is not None:
         content = {
@@ -105,10 +126,15 @@ def enumerate_dag(
             "goals": goals_key,
         }
         manifest = manifest_of(world, content, explorer, stored_goals)
-        levels = on_disk = _open_or_create(world, place, manifest, memory, compression, overwrite)
+        levels = on_disk = _open_or_create(world, place, manifest, budget, compression, overwrite)
         is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
     was_there = len(levels) > 0
-    _fill(levels, explorer, progress, memory)
+    watch.give_back = levels.give_back
+    watch.owners = lambda: {"index of states": explorer.nbytes, "slices at hand": levels.cached_bytes}
+    try:
+        _fill(levels, explorer, progress, watch)
+    finally:
+        watch.forget()  # or the explorer's index would wait for the garbage collector
     table = _goal_table(goals, is_stored=is_stored)
     dag = Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
     dag.precision = precision
@@ -117,7 +143,7 @@ def enumerate_dag(
     return dag
 
 
-def open_dag(path: Any, *, world: Any = None, memory_limit: int | float | str | None = None) -> Dag:
+def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) -> Dag:
     """Open a stored DAG for reading, finished or not. Nothing in the store is executed.
 
     Parameters
@@ -141,7 +167,7 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: int | float | str | 
     if path is None or isinstance(path, bool):
         raise TypeError(f"open_dag({path!r}): give the folder, zip file, URL or zarr store of a DAG")
     states = JsonStates(world, None if world is None else initial_state_of(world))
-    levels = ZarrLevels.open(place_of(path), states, cache_bytes=plan_memory(memory_limit).cache_bytes)
+    levels = ZarrLevels.open(place_of(path), states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
     manifest = levels.manifest
     if len(levels) == 0:
         raise StoreNotFoundError(
@@ -194,7 +220,7 @@ def _place_of(store: Any) -> Any:
 
 
 def _open_or_create(
-    world: Any, place: Any, manifest: dict[str, Any], memory: MemoryPlan, compression: Any, overwrite: bool
+    world: Any, place: Any, manifest: dict[str, Any], budget: Budget, compression: Any, overwrite: bool
 ) -> ZarrLevels:
     from empo_bi.store.encoded import Compression
     from empo_bi.store.json_states import JsonStates
@@ -208,8 +234,13 @@ def _open_or_create(
         JsonStates(world, initial_state_of(world)) if in_json else None,
         compression=Compression.of(compression),
         overwrite=overwrite,
-        cache_bytes=memory.cache_bytes,
+        cache_bytes=_cache_bytes(budget),
+        backlog_bytes=budget.share(1 / 8, at_most=BACKLOG_BYTES),
     )
+
+
+def _cache_bytes(budget: Budget) -> int:
+    return budget.share(1 / 4, at_most=CACHE_BYTES)
 
 
 def check_world(world: Any) -> None:
@@ -229,11 +260,13 @@ def _check_arguments(world: Any, precision: str, max_states: int | None) -> None
         )
 
 
-def _explorer(
-    world: Any, level_fct: LevelFunction | None, goals: FixedGoals | None, memory: MemoryPlan, options: dict[str, Any]
+def explorer_for(
+    world: Any, level_fct: LevelFunction | None, goals: FixedGoals | None, budget: Budget, options: dict[str, Any]
 ) -> Explorer:
+    """The explorer that a world needs."""
     if isinstance(world, GridWorld):
-        return GridExplorer(world, goals, block_entries=memory.block_entries, **options)
+        block_bytes = budget.share(1 / 8 / options["workers"], at_most=BLOCK_BYTES)
+        return GridExplorer(world, goals, block_entries=max(_FEWEST_PAIRS, block_bytes // _BYTES_PER_PAIR), **options)
     if getattr(world, "time_homogeneous", False) is True:
         return SharedExplorer(world, goals, **options)
     if level_fct is not None:
@@ -241,7 +274,7 @@ def _explorer(
     return DerivedExplorer(world, goals, **options)
 
 
-def _fill(levels: Levels, explorer: Explorer, progress: bool, memory: MemoryPlan) -> None:
+def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> None:
     """Append what the explorer finds, continuing after the levels that are there. What fails leaves them as they are."""
     try:
         frontier = levels.frontier() if len(levels) and not levels.is_finished else []
@@ -256,7 +289,8 @@ def _fill(levels: Levels, explorer: Explorer, progress: bool, memory: MemoryPlan
             bar.update(len(levels))
             while (piece := explorer.next_level(levels)) is not None:
                 levels.append(piece, explorer.frontier)
-                memory.check(f"enumerating level {len(levels)}")
+                watch.look()
+                watch.level(len(levels) - 1, len(piece.members))
                 bar.set_postfix_str(f"{explorer.n_known:,} bodies", refresh=False)
                 bar.update()
         levels.finish()

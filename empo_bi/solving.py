@@ -5,12 +5,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, overload
 
 from empo_bi.backward.asked import has_own_durations
 from empo_bi.backward.blocks import LevelBlocks
 from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.needs import BLOCK_STATES, SweepSizes, shape_of, sizes_for
 from empo_bi.backward.phases import (
     PRECISIONS,
     HumanPhase,
@@ -28,19 +30,24 @@ from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
 from empo_bi.keeping import are_same, check_archive, durations_key, is_begun, results_for, write_archive
+from empo_bi.memory.budget import Budget
+from empo_bi.memory.machine import trim
+from empo_bi.memory.monitor import MemoryMonitor
+from empo_bi.memory.profiler import MemoryProfiler
+from empo_bi.memory.sizes import Size
+from empo_bi.memory.watch import Watch
 from empo_bi.options import Params
 from empo_bi.results.levels import ResultLevels
 from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
-from empo_bi.runtime.memory import MemoryMonitor, plan_memory
 from empo_bi.runtime.progress import say
 
 MEMORY_REMEDY = (
     "Keep everything on disk (out=PATH, which can be continued), shorten the horizon, use fewer goals or sets of parameters "
     "at a time, or precision='float16', or allow more"
 )
-BLOCK_STATES = 1024  # policies of a block of this size stay in the processor's cache
+SMALL_BLOCK = 64  # states, when memory is short
 AfterLevel = Callable[[int, int, int], None]  # level, its number of states, number of all states
 
 
@@ -57,11 +64,13 @@ class SolveOptions(TypedDict, total=False):
     level_fct: LevelFunction | None
     precision: str
     compression: Any
-    memory_limit: int | float | str | None
+    memory_limit: Size | None
     workers: int
     overwrite: bool
     max_states: int | None
     progress: bool
+    monitor: MemoryMonitor | None
+    memory_profile: bool | MemoryProfiler
 
 
 @overload
@@ -104,7 +113,10 @@ def solve(
         How the humans' values rest. float16: they are worked with in float32, and ``solution.precision`` tells how exact
         they are. float64: everything is exact. Transition probabilities lose nothing either way.
     compression : as for :func:`enumerate_dag`
-    memory_limit : as for :func:`enumerate_dag`
+    memory_limit : int, float or str, optional
+        ``"2GB"``, a number of bytes, or a fraction of the memory that is available, for the whole process. Sizes of blocks
+        and caches follow from it. Where the sweep cannot do with it, an error says before it begins what is needed for
+        what, and what would help.
     workers : int
         Threads of the sweep, and what :func:`enumerate_dag` makes of it; results do not depend on it.
     overwrite : bool
@@ -112,6 +124,10 @@ def solve(
     max_states : as for :func:`enumerate_dag`
     progress : bool
         Show bars for anything over a second.
+    monitor : MemoryMonitor, optional
+        Gives back caches, waits or stops when the machine's memory is short.
+    memory_profile : bool or MemoryProfiler
+        Take snapshots of what is held, and write a report to ``out``, or to the present folder if that is no folder.
 
     Examples
     --------
@@ -155,17 +171,17 @@ class Solver:
         level_fct: LevelFunction | None = None,
         precision: str = "float16",
         compression: Any = True,
-        memory_limit: int | float | str | None = None,
+        memory_limit: Size | None = None,
         workers: int = 1,
         overwrite: bool = False,
         max_states: int | None = None,
         progress: bool = True,
         archive: Any = None,
         monitor: MemoryMonitor | None = None,
+        memory_profile: bool | MemoryProfiler = False,
         after_level: AfterLevel | None = None,
     ) -> None:
-        """``human_params`` are those of phase 1, where phase 2 has others; ``archive`` is a folder that keeps results;
-        ``monitor`` watches the machine's memory."""
+        """``human_params`` are those of phase 1, where phase 2 has others; ``archive`` is a folder that keeps results."""
         if precision not in PRECISIONS:
             expected = " or ".join(PRECISIONS)
             raise ValueError(f"precision={precision!r}; expected {expected}.{did_you_mean(str(precision), PRECISIONS)}")
@@ -180,10 +196,12 @@ class Solver:
         if human_policy_prior is not None:
             self._prior, self._human_params = checked_prior(human_policy_prior, world, self.humans, self.generator)
         self._phase_2, self._out, self._precision = phase_2, out, precision
-        self._memory, self._workers, self._progress = plan_memory(memory_limit), checked_workers(workers), progress
+        self._budget, self._workers, self._progress = Budget.of(memory_limit), checked_workers(workers), progress
         self._compression, self._overwrite, self._archive = compression, overwrite, archive
-        self._monitor, self._after_level, self._n_done = monitor, after_level, 0
+        self._after_level = after_level
         self._told: set[int] = set()
+        self._profiler = MemoryProfiler(limit=self._budget.limit) if memory_profile is True else memory_profile or None
+        self._watch = Watch("solving", MEMORY_REMEDY, budget=self._budget, monitor=monitor, profiler=self._profiler)
         key = world_key(world)
         if dag is not None:
             check_dag(dag, world, key)
@@ -193,8 +211,9 @@ class Solver:
         self._owns_dag = dag is None
         self._world_key = key
         self.dag = dag if dag is not None else self._enumerated(
-            world, level_fct=level_fct, store=self._dag_store(), workers=workers, memory_limit=memory_limit, precision=EXACT,
-            compression=compression, max_states=max_states, progress=progress,
+            world, level_fct=level_fct, store=self._dag_store(), workers=workers, memory_limit=self._budget.limit,
+            precision=EXACT, compression=compression, max_states=max_states, progress=progress, monitor=monitor,
+            memory_profile=self._profiler,
         )  # fmt: skip
         self.dag.world_key = key
 
@@ -254,6 +273,8 @@ class Solver:
     ) -> dict[int, Solution]:
         """Solutions of some sets of parameters, by their numbers; those that want wider tables are left out."""
         results: dict[int, ResultLevels] = {}
+        sizes = self._sizes(chosen, setting)
+        blocks.block_states = sizes.block_states
         try:
             is_kept = self._has_folder or self._archive is not None  # otherwise nobody wants to know what was asked
             contents = {i: self._content(self.params[i], setting) if is_kept else {} for i in chosen}
@@ -264,10 +285,14 @@ class Solver:
                 else:
                     results[i] = self._results(contents[i], setting, overwrite=self._overwrite)
             strands = self._strands(setting, results)
+            for levels in results.values():
+                levels.backlog_bytes = sizes.backlog_bytes // len(results)
+            self._watch.give_back = partial(_give_back, blocks, list(results.values()))
+            self._watch.owners = partial(_owners, self.dag, strands)
             asks = self._prior is not None or any(p.believed_others_policy is not None for p in self._all_params)
             Sweep(
                 blocks, setting, strands, self._workers, wants_states=asks, asks_durations=not setting.unit_durations,
-                progress=self._progress, after_block=self._watch, after_level=self._tell,
+                waits=sizes.waits, progress=self._progress, after_block=self._watch.look, after_level=self._tell,
             ).run()  # fmt: skip
             given_up = [strand.sink for strand in strands if strand.is_given_up]
             for i in list(results):
@@ -278,6 +303,8 @@ class Solver:
             for i, content in again.items():
                 if is_begun(self._out, content):
                     results[i] = self._results(content, setting, overwrite=False)
+            if self._profiler is not None:
+                self._write_profile(self._profiler)
             if self._archive is not None and results:
                 write_archive(self._archive_folder, results[0], contents[0], self._about(setting), self._compression)
         except BaseException:
@@ -287,7 +314,7 @@ class Solver:
         return {
             i: Solution(
                 self.dag, blocks, setting, self.params[i], levels, human_params=self._human_params, prior=self._prior,
-                has_robot=self._phase_2, owns_dag=self._owns_dag, users=users,
+                has_robot=self._phase_2, owns_dag=self._owns_dag, users=users, memory_profile=self._profiler,
             )
             for i, levels in results.items()
         }  # fmt: skip
@@ -312,6 +339,11 @@ class Solver:
     def _archive_folder(self) -> Path:
         return Path(self._archive) / ("robot_values" if self._phase_2 else "human_values")
 
+    def _human_key(self, params: Params) -> Any:
+        """Sets of parameters for which this is the same share phase 1."""
+        own = self._human_params or params
+        return own.beta_h, own.rate_h, own.optimistic, own.believed_others_policy
+
     def _strands(self, setting: Setting, results: dict[int, ResultLevels]) -> list[Strand]:
         humans: dict[Any, HumanPhase] = {}
         strands: list[Strand] = []
@@ -320,20 +352,31 @@ class Solver:
             human = None
             if self._prior is None:
                 own = self._human_params or params
-                key = (own.beta_h, own.rate_h, own.optimistic, own.believed_others_policy)
-                human = humans.setdefault(key, HumanPhase(setting, own, keeps_values=True))
+                human = humans.setdefault(self._human_key(params), HumanPhase(setting, own, keeps_values=True))
             robot = RobotPhase(setting, params, self._prior) if self._phase_2 else None
             strands.append(Strand(human, robot, levels))
         return strands
 
-    def _watch(self, n_states: int) -> None:
-        """Called with the number of states of each block that is done."""
-        self._n_done += n_states
-        self._memory.check("solving", MEMORY_REMEDY)
-        if self._monitor is not None:
-            self._monitor.check(self._n_done)
+    def _sizes(self, chosen: list[int], setting: Setting) -> SweepSizes:
+        """Sizes that keep the sweep within its budget; slices that enumeration left in memory go first."""
+        shape = shape_of(
+            self.dag, setting, in_memory=self._out is None, robot_phases=len(chosen) if self._phase_2 else 0,
+            human_phases=len({self._human_key(self.params[i]) for i in chosen}) if self._prior is None else 0,
+        )  # fmt: skip
+        if self._budget.limit is not None:
+            self.dag.levels.give_back()
+            trim()
+        sizes = sizes_for(shape, self.dag.levels.sizes, self._budget, self._workers)
+        self.dag.levels.give_back(sizes.cache_bytes)
+        return sizes
+
+    def _write_profile(self, profiler: MemoryProfiler) -> None:
+        written = profiler.write(Path(self._out) if self._has_folder else Path.cwd())
+        if self._progress:
+            say(f"memory profile: {', '.join(map(str, written))}")
 
     def _tell(self, t: int, n_states: int) -> None:
+        self._watch.level(t, n_states)
         if self._after_level is not None and t not in self._told:  # a set that begins again is no news
             self._told.add(t)
             self._after_level(t, n_states, self.dag.n_states)
@@ -370,3 +413,22 @@ class Solver:
             "probabilities": self.dag.precision,
             "phase_2": self._phase_2,
         }
+
+
+def _give_back(blocks: LevelBlocks, results: Sequence[ResultLevels]) -> None:
+    """Let go of all that can be read again, and go on in small steps."""
+    blocks.dag.levels.give_back()
+    for levels in results:
+        levels.give_back()
+    blocks.block_states = max(1, min(blocks.block_states, SMALL_BLOCK))
+
+
+def _owners(dag: Dag, strands: Sequence[Strand]) -> dict[str, int]:
+    """Arrays that a sweep holds, by what they are for."""
+    phases = dict.fromkeys(phase for strand in strands for phase in strand.phases)
+    return {
+        "slices at hand": dag.levels.cached_bytes,
+        "tables of values": sum(table.nbytes for phase in phases for table in phase.tables().values()),
+        "the level in work": sum(array.nbytes for phase in phases for array in phase.arrays().values()),
+        "solved levels in memory": sum(strand.sink.held_bytes for strand in strands),
+    }

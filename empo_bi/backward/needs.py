@@ -37,6 +37,8 @@ class SweepShape:
     human_phases, robot_phases : of all sets of parameters together, those that are shared once
     in_memory : whether results stay in memory
     goals_by_state : whether each state has weights of its own
+    slices_in_memory : whether all transitions are in memory already
+    waits : whether a level is begun only when the one above it has been written
     """
 
     level_states: Sequence[int]
@@ -55,6 +57,7 @@ class SweepShape:
     in_memory: bool
     goals_by_state: bool = False
     slices_in_memory: bool = False
+    waits: bool = False
 
     @property
     def bytes_per_state(self) -> int:
@@ -70,13 +73,15 @@ class SweepShape:
     def fixed(self) -> Needs:
         """What has to be there whatever else is done."""
         pairs = [a + b for a, b in zip([*self.level_states, 0], [0, *self.level_states], strict=True)]
-        states = sum(self.level_states) if self.in_memory else max(pairs)  # one in work, one being written
+        kept = "the level in work" if self.waits else "the level in work and the one being written"
+        states = max(self.level_states) if self.waits else max(pairs)
+        if self.in_memory:
+            kept, states = "all solved levels", sum(self.level_states)
         bits = -(-self.n_columns // 8)
         slices = 0 if self.slices_in_memory else 2 * max(self.slice_bytes, default=0)
         return Needs({
             "tables of values": 2 * self.n_rows * self._bytes_per_row,
-            "all solved levels" if self.in_memory else "the level in work and the one being written":
-                states * self.bytes_per_state,
+            kept: states * self.bytes_per_state,
             "goals of all states": sum(self.level_states) * self.n_columns * 9 if self.goals_by_state else 0,
             "goals attained": (self.n_bodies + max(self.level_states, default=0)) * bits,
             "places of states and transitions": max(self.level_states, default=0) * _PER_STATE + 8 * self.n_bodies,
@@ -90,7 +95,7 @@ class SweepShape:
 
     def least(self, workers: int) -> int:
         """What the smallest sizes take."""
-        return self.fixed.total + 4 * _SMALLEST_BLOCK * self.bytes_in_work(workers)
+        return replace(self, waits=not self.in_memory).fixed.total + 4 * _SMALLEST_BLOCK * self.bytes_in_work(workers)
 
     def bytes_in_work(self, workers: int) -> int:
         """What one state takes in each of the blocks that are in work at a time; some wait while others are computed."""
@@ -108,11 +113,12 @@ class SweepShape:
 
 @dataclass(frozen=True)
 class SweepSizes:
-    """Sizes that are free to choose, and what all of it takes together."""
+    """Sizes that are free to choose, and what all of it takes together; ``waits`` as in :class:`SweepShape`."""
 
     block_states: int
     cache_bytes: int
     backlog_bytes: int
+    waits: bool
     needs: Needs
 
 
@@ -128,9 +134,9 @@ def sizes_within(shape: SweepShape, room: int | None, workers: int) -> SweepSize
         block = min(block, spare // 4 // per_block_state)
         cache, backlog = min(cache, spare // 2), min(backlog, spare // 8)
         if block < _SMALLEST_BLOCK:
-            return None
+            return None if shape.waits or shape.in_memory else sizes_within(replace(shape, waits=True), room, workers)
     return SweepSizes(
-        block, cache, backlog,
+        block, cache, backlog, shape.waits,
         fixed + Needs({"blocks in work": block * per_block_state, "slices at hand": cache, "levels waiting": backlog}),
     )  # fmt: skip
 
@@ -184,12 +190,12 @@ def sizes_for(shape: SweepShape, levels: Sequence[LevelSizes], budget: Budget, w
         return sizes
     assert room is not None
     assert budget.limit is not None
-    held = budget.limit - room
-    enough = held + shape.least(workers)
+    enough = budget.held + shape.least(workers)
     ways = [*_ways_to_fit(shape, levels, room, workers), f"memory_limit='{math.ceil(enough * 1.02 / 1e6)}MB'"]
+    needs = replace(shape, waits=not shape.in_memory).fixed
     raise MemoryLimitError(
-        f"solving needs {as_text(enough)}, and memory_limit={as_text(budget.limit)}: {as_text(held)} for Python, libraries "
-        f"and what is held already, {shape.fixed}. What would fit: {'; '.join(ways)}"
+        f"solving needs {as_text(enough)}, and memory_limit={as_text(budget.limit)}: {as_text(budget.held)} for Python, "
+        f"libraries and what is held already, {needs}. What would fit: {'; '.join(ways)}"
     )
 
 

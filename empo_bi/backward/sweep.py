@@ -70,6 +70,7 @@ class Sweep:
     Attributes
     ----------
     wants_states : whether some phase asks Python functions about states
+    waits : whether a level is begun only when the one above it has been written, which takes less memory
     after_block, after_level : called with a number of states, or a level and its number of states, when they are done
     """
 
@@ -79,6 +80,7 @@ class Sweep:
     workers: int = 1
     wants_states: bool = False
     asks_durations: bool = False
+    waits: bool = False
     progress: bool = True
     after_block: Callable[[int], None] | None = None
     after_level: Callable[[int, int], None] | None = None
@@ -109,7 +111,7 @@ class Sweep:
         goals = self.setting.goals
         body_S = self.blocks.bodies(t)
         for strand in strands:
-            strand.sink.settle(t + 2)  # whose tables are about to be used again
+            strand.sink.settle(t + 1 if self.waits else t + 2)  # whose tables are about to be used again
         phases = _distinct(phase for strand in strands for phase in strand.phases)
         for phase in phases:
             phase.begin(plan, len(body_S))

@@ -15,6 +15,7 @@ from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateListBook
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import Bodies, BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.errors import InvalidStateError, counted, short_repr
+from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.gridworld import GridWorld
 
@@ -200,10 +201,57 @@ class Dag:
             + ("" if self.is_finished else "; unfinished: more levels follow")
         )
 
+    def memory_report(self) -> MemoryReport:
+        """What is stored how, and by how much smaller than it might be.
+
+        Examples
+        --------
+        >>> from empo_bi import enumerate_dag, load_world
+        >>> report = enumerate_dag(load_world("asymmetric_freeing", max_steps=8), progress=False).memory_report()
+        >>> report.reductions["together"] > 20
+        True
+        """
+        entries = self._entries_of_states()
+        pairs = self.n_states * self.n_profiles
+        n_columns = 0 if self.goals is None else len(self.goals.humans) * self.goals.n_goals
+        packed = self.levels.bytes_by_array()
+        on_disk = self.levels.compressed_bytes()
+        transitions, goals = ("succ", "prob", "count", "members", "expanded", "added", "ended"), ("attained",)
+        states = tuple(name for name in packed if name not in (*transitions, *goals))
+
+        def account(name: str, dense: int, arrays: tuple[str, ...]) -> Account:
+            compressed = None if on_disk is None else sum(on_disk.get(array, 0) for array in arrays)
+            return Account(name, 8 * dense, 4 * dense, sum(packed.get(array, 0) for array in arrays), compressed)
+
+        return MemoryReport(
+            self.summary(),
+            [
+                account("transitions", 2 * entries + pairs, transitions),
+                account("goals attained", self.n_states * n_columns, goals),
+                account("states", self.n_states * self._numbers_per_state(), states),
+            ],
+        )
+
+    def _entries_of_states(self) -> int:
+        """Successors of all (state, profile) pairs, were no body shared by several levels."""
+        if not self.shares_bodies:
+            return self.n_transitions
+        per_body = self.n_transitions / max(1, sum(sizes.n_bodies for sizes in self.levels.sizes if sizes.n_transitions))
+        return round(sum(self.level_sizes[:-1]) * per_body)
+
+    def _numbers_per_state(self) -> int:
+        state = self.states(0)[0]
+        return _leaves(state)
+
     def _checked_level(self, t: int) -> int:
         if not -self.horizon - 1 <= t <= self.horizon:
             raise IndexError(f"level {t}: this DAG has levels 0 to {self.horizon}")
         return t % (self.horizon + 1)
+
+
+def _leaves(thing: Any) -> int:
+    """Numbers in nested tuples."""
+    return sum(map(_leaves, thing)) if isinstance(thing, tuple | list) else 1
 
 
 class GoalTable:

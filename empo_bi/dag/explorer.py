@@ -28,6 +28,10 @@ class Explorer(Protocol):
     def n_known(self) -> int:
         """Bodies met so far."""
 
+    @property
+    def nbytes(self) -> int:
+        """What it holds to recognise them, in Python worlds a guess."""
+
     def next_level(self, earlier: Levels) -> BodySlice | None:
         """The next level, None after the last. ``earlier`` are the levels before it, read as needed."""
 

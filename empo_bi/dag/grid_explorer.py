@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from empo_bi.dag.levels import Levels
 from empo_bi.dag.reach import successors_of
 from empo_bi.dag.slices import Bodies, BodySlice, SliceBuilder, as_array, bodies_from
 from empo_bi.errors import TooManyStatesError
+from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import map_blocks
 from empo_bi.world.gridworld import GridWorld
 
@@ -41,17 +43,22 @@ class GridExplorer:
         workers: int,
         max_states: int | None,
         block_entries: int,
+        watch: Watch,
     ) -> None:
         self._world, self._goals, self._precision = world, goals, precision
         self._workers, self._max_states = workers, min(MAX_BODIES, MAX_BODIES if max_states is None else max_states)
         self.n_profiles = len(world.all_profiles)
         self._block = max(1, block_entries // self.n_profiles)
-        self._index = KeyIndex(world.layout.n_words)
+        self._watch = watch
+        self._index = self._new_index()
         self._index.add(world.initial_key)
         self._step, self._first = 0, 0
         self._members: Bodies = range(1)
         self._is_nested = False
         self._expanding: list[int] = []  # levels whose slices hold transitions, as far as they are asked for
+
+    def _new_index(self) -> KeyIndex:
+        return KeyIndex(self._world.layout.n_words, before_growing=partial(self._watch.look, 0))
 
     @property
     def n_levels(self) -> int:
@@ -60,6 +67,10 @@ class GridExplorer:
     @property
     def n_known(self) -> int:
         return len(self._index)
+
+    @property
+    def nbytes(self) -> int:
+        return self._index.nbytes
 
     def next_level(self, earlier: Levels) -> BodySlice | None:
         if self._step > self._world.max_steps:
@@ -99,6 +110,7 @@ class GridExplorer:
         blocks = (key_BW[b : b + self._block] for b in range(0, len(key_BW), self._block))
         for block in map_blocks(self._world.expand, blocks, self._workers if len(key_BW) > self._block else 1):
             builder.add(block.count_SJ, self._index.add(block.key_KW), block.prob_K)
+            self._watch.look(len(block.count_SJ))
             if len(self._index) > self._max_states:
                 raise TooManyStatesError(
                     f"{self._world}: more than max_states={self._max_states:,} bodies; shorten the horizon (max_steps), or "
@@ -127,7 +139,7 @@ class GridExplorer:
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         """Continue after the levels ``done``, as if they had just been expanded."""
         self._is_nested = is_nested(done[0])
-        self._index = KeyIndex(self._world.layout.n_words)
+        self._index = self._new_index()
         for t, piece in enumerate(itertools.chain(done.heads(), frontier)):
             if piece.key_BW is not None:
                 self._index.add(piece.key_BW)

@@ -6,6 +6,8 @@ the keys instead (``np.unique``) is some thirty times slower.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +24,9 @@ class KeyIndex:
     Memory: at most ``32 * (W + 1)`` bytes a key for the table, and ``16 * W`` for the list of keys.
     """
 
-    def __init__(self, n_words: int) -> None:
+    def __init__(self, n_words: int, before_growing: Callable[[int], None] | None = None) -> None:
+        """``before_growing`` is told how many bytes are about to be taken, and may refuse."""
+        self._before_growing = before_growing
         self._table = np.zeros((_FIRST_ROWS, n_words + 1), dtype=np.uint64)
         self._keys = np.empty((_FIRST_ROWS // 2, n_words), dtype=np.uint64)
         self._n = 0
@@ -59,12 +63,23 @@ class KeyIndex:
 
     def _grow(self) -> None:
         """Twice the room; the list of keys is half as long as the table, which is thus never more than half full."""
-        n_words = self._keys.shape[1]
-        keys = np.empty((2 * len(self._keys), n_words), dtype=np.uint64)
+        n_rows, n_words = 2 * len(self._table), self._keys.shape[1]
+        if self._before_growing is not None:
+            self._before_growing(self._table.nbytes + 2 * self._keys.nbytes)
+        keys = np.empty((n_rows // 2, n_words), dtype=np.uint64)
         keys[: self._n] = self.keys
         self._keys = keys
-        self._table = np.zeros((2 * len(self._table), n_words + 1), dtype=np.uint64)
+        self._table = np.zeros((0, n_words + 1), dtype=np.uint64)  # the old one goes before the new one comes
+        self._table = np.zeros((n_rows, n_words + 1), dtype=np.uint64)
         fill_table(self._table, keys, self._n)
+
+
+def bytes_for(n_keys: int, n_words: int) -> int:
+    """What an index of so many keys takes while it grows for the last time."""
+    rows = _FIRST_ROWS
+    while rows // 2 < n_keys:
+        rows *= 2
+    return rows * (n_words + 1) * 8 + 3 * (rows // 4) * n_words * 8
 
 
 @inlined

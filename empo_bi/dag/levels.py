@@ -60,6 +60,19 @@ class Levels(Protocol):
 
     def prefetch(self, levels: Iterable[int]) -> None: ...
 
+    def give_back(self, cache_bytes: int = 0) -> None:
+        """Let go of slices that can be read again, all but so many bytes, and keep to that from now on."""
+
+    @property
+    def cached_bytes(self) -> int:
+        """Slices that are in memory."""
+
+    def bytes_by_array(self) -> dict[str, int]:
+        """Of all slices, as they are when they have been read."""
+
+    def compressed_bytes(self) -> dict[str, int] | None:
+        """The same on disk, metadata included; None if they are not there, or nobody can tell."""
+
     def describe(self) -> str:
         """Where the levels are and how much room they take."""
 
@@ -105,6 +118,23 @@ class MemoryLevels:
 
     def prefetch(self, levels: Iterable[int]) -> None:
         pass
+
+    def give_back(self, cache_bytes: int = 0) -> None:
+        pass
+
+    @property
+    def cached_bytes(self) -> int:
+        return sum(sizes.nbytes for sizes in self.sizes)
+
+    def bytes_by_array(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for piece in self._slices:
+            for name, nbytes in piece.bytes_by_array().items():
+                found[name] = found.get(name, 0) + nbytes
+        return found
+
+    def compressed_bytes(self) -> dict[str, int] | None:
+        return None
 
     def describe(self) -> str:
         return f"{sum(sizes.nbytes for sizes in self.sizes) / 1e6:.1f} MB in memory"

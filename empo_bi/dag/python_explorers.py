@@ -28,6 +28,7 @@ from empo_bi.dag.python_world import (
 )
 from empo_bi.dag.reach import successors_of
 from empo_bi.dag.slices import (
+    BYTES_PER_STATE,
     Bodies,
     BodySlice,
     BoolArray,
@@ -40,6 +41,7 @@ from empo_bi.dag.slices import (
     transitions_of,
 )
 from empo_bi.errors import InvalidWorldError, StoreMismatchError, TooManyStatesError, short_repr
+from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import map_blocks
 
 MAX_STATES = 10_000_000
@@ -55,7 +57,14 @@ class PythonExplorer:
     n_levels: int | None = None
 
     def __init__(
-        self, world: Any, goals: FixedGoals | None, *, precision: str, workers: int, max_states: int | None
+        self,
+        world: Any,
+        goals: FixedGoals | None,
+        *,
+        precision: str,
+        workers: int,
+        max_states: int | None,
+        watch: Watch,
     ) -> None:
         """``max_states`` is ``MAX_STATES`` unless given, so that a world without an end is noticed."""
         self.world = world
@@ -63,6 +72,7 @@ class PythonExplorer:
         self.n_profiles = len(self.profiles)
         self.n_known = 0
         self._trusts_workers = False
+        self._watch = watch
         self._goals, self._precision, self._workers = goals, precision, workers
         self._max_states = MAX_STATES if max_states is None else max_states
         self.start = initial_state_of(world)
@@ -70,6 +80,10 @@ class PythonExplorer:
             hash(self.start)
         except TypeError as error:
             raise unhashable("the initial state", self.start, error) from error
+
+    @property
+    def nbytes(self) -> int:
+        return self.n_known * BYTES_PER_STATE
 
     def expanded_blocks(self, states: Sequence[Any]) -> Iterator[tuple[int, PythonBlock]]:
         """Blocks of consecutive states, each with the place of its first."""
@@ -82,6 +96,7 @@ class PythonExplorer:
             if workers > 1 and not self._trusts_workers:
                 self._check_worker(block, ask(states[place : place + size]))
             yield place, block
+            self._watch.look(len(block.count_SJ))
 
     def _check_worker(self, theirs: PythonBlock, ours: PythonBlock) -> None:
         """Whether states mean the same in another process: not if they are equal only to themselves, or hold NaN."""

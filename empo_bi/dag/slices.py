@@ -103,9 +103,16 @@ class BodySlice:
 
     @property
     def nbytes(self) -> int:
-        arrays = [self.members, self.added, self.ended, self.key_BW, self.expanded, self.count_EJ, self.succ_K, self.prob_K]
-        states = 0 if self.states is None else BYTES_PER_STATE * len(self.states)
-        return states + sum(array.nbytes for array in [*arrays, self.attained] if isinstance(array, np.ndarray))
+        return sum(self.bytes_by_array().values())
+
+    def bytes_by_array(self) -> dict[str, int]:
+        """By the names that arrays have in stores."""
+        arrays = {
+            "members": self.members, "added": self.added, "ended": self.ended, "key": self.key_BW, "expanded": self.expanded,
+            "count": self.count_EJ, "succ": self.succ_K, "prob": self.prob_K, "attained": self.attained,
+        }  # fmt: skip
+        found = {name: array.nbytes for name, array in arrays.items() if isinstance(array, np.ndarray)}
+        return found if self.states is None else {**found, "states": BYTES_PER_STATE * len(self.states)}
 
     def starts(self, n_profiles: int) -> IndexArray:
         """Where each expanded body's entries begin in ``succ_K``, and where the last one's end (E + 1,)."""
@@ -183,22 +190,19 @@ def renormalise(prob_K: FloatArray, count_R: npt.NDArray[np.int32]) -> None:
         k += n
 
 
-def narrowed(prob_K: FloatArray, precision: str, count_MJ: npt.NDArray[np.integer]) -> npt.NDArray[np.floating] | None:
-    """Probabilities as they rest: None if all are 1; wider than asked for where some are too small for that type.
+def narrowest(prob_K: FloatArray, precision: str, count_MJ: npt.NDArray[np.integer]) -> np.dtype[Any]:
+    """The type in which probabilities rest; wider than asked for where some are too small for that one.
 
     Each keeps a relative precision of ``2**-11`` (float16), since none falls below the smallest normal number of its type.
-    With the precision ``"exact"`` they are as narrow as they can be without any of them changing by more than rounding.
+    With the precision ``"exact"`` it is as narrow as it can be without any of them changing by more than rounding.
     """
-    if (prob_K == 1.0).all():
-        return None
-    smallest = float(prob_K.min())
-    widths = TYPES if precision == EXACT else TYPES[TYPES.index(precision) :]
-    for dtype in map(np.dtype, widths):
-        if smallest >= float(np.finfo(dtype).tiny):
-            narrow_K = prob_K.astype(dtype)
-            if precision != EXACT or np.allclose(widened(narrow_K, count_MJ), prob_K, rtol=1e-15, atol=0):
-                return narrow_K
-    return prob_K
+    smallest = float(prob_K.min(initial=1.0))
+    for dtype in map(np.dtype, TYPES if precision == EXACT else TYPES[TYPES.index(precision) :]):
+        if smallest >= float(np.finfo(dtype).tiny) and (
+            precision != EXACT or np.allclose(widened(prob_K.astype(dtype), count_MJ), prob_K, rtol=1e-15, atol=0)
+        ):
+            return dtype
+    return prob_K.dtype
 
 
 class SliceBuilder:
@@ -207,27 +211,49 @@ class SliceBuilder:
     def __init__(self, n_profiles: int, precision: str) -> None:
         self._n_profiles, self._precision = n_profiles, precision
         self._counts: list[npt.NDArray[np.integer]] = []
-        self._succs: list[SuccessorArray] = []
-        self._probs: list[FloatArray | None] = []
+        self._succs: list[npt.NDArray[Any]] = []
+        self._probs: list[npt.NDArray[Any] | None] = []  # None where all are 1
+        self._probability = np.dtype(TYPES[0])  # the widest type that some block needs
 
     def add(self, count_SJ: npt.NDArray[np.integer], number_K: IndexArray, prob_K: FloatArray) -> None:
         """One block, with the numbers of its successors."""
         self._counts.append(count_SJ.astype(np.min_scalar_type(int(count_SJ.max(initial=1)))))
         self._succs.append(number_K.astype(np.int32))
-        self._probs.append(None if (prob_K == 1.0).all() else prob_K.copy())  # a block's own array has room to spare
+        is_certain = (prob_K == 1.0).all()
+        self._probs.append(None if is_certain else prob_K.copy())  # a block's own array has room to spare
+        if not is_certain:
+            needed = narrowest(prob_K, self._precision, count_SJ)
+            self._probability = max(self._probability, needed, key=lambda dtype: dtype.itemsize)
 
     def arrays(self) -> dict[str, Any]:
-        """``count_EJ``, ``succ_K`` and ``prob_K`` of a :class:`BodySlice`, as far as they are not trivial."""
+        """``count_EJ``, ``succ_K`` and ``prob_K`` of a :class:`BodySlice`, as far as they are not trivial.
+
+        The builder is empty afterwards: blocks go as they are copied, so that a level is never there twice.
+        """
         if not any(len(counts) for counts in self._counts):
             return {}
-        count_EJ = np.concatenate(self._counts)
-        is_trivial = int(count_EJ.max()) == 1 == int(count_EJ.min())
-        probs = [np.ones(len(succ)) if prob is None else prob for prob, succ in zip(self._probs, self._succs, strict=True)]
-        return {
-            "count_EJ": None if is_trivial else count_EJ.astype(np.min_scalar_type(int(count_EJ.max()))),
-            "succ_K": np.concatenate(self._succs),
-            "prob_K": narrowed(np.concatenate(probs), self._precision, count_EJ),
-        }
+        most = max(int(counts.max(initial=1)) for counts in self._counts)
+        is_trivial = most == 1 == min(int(counts.min(initial=1)) for counts in self._counts)
+        prob_K = None
+        if any(prob is not None for prob in self._probs):
+            probs = [np.ones(1) if prob is None else prob for prob in self._probs]  # one 1 serves for all of a block
+            prob_K = _joined(probs, self._probability, [len(succ) for succ in self._succs])
+        self._probs = []
+        count_EJ = None if is_trivial else _joined(self._counts, np.min_scalar_type(most))
+        self._counts = []
+        return {"count_EJ": count_EJ, "succ_K": _joined(self._succs, np.dtype(np.int32)), "prob_K": prob_K}
+
+
+def _joined(blocks: list[Any], dtype: np.dtype[Any], lengths: list[int] | None = None) -> npt.NDArray[Any]:
+    """Arrays one after the other; the list is empty afterwards. An array of one number stands for as many as it should be."""
+    lengths = [len(block) for block in blocks] if lengths is None else lengths
+    joined: npt.NDArray[Any] = np.empty((sum(lengths), *blocks[0].shape[1:]), dtype=dtype)
+    blocks.reverse()
+    place = 0
+    for length in lengths:
+        joined[place : place + length] = blocks.pop()
+        place += length
+    return joined
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,14 @@ class Budget:
         return cls(None if limit is None else parse_size(limit))
 
     @property
+    def held(self) -> int:
+        """What the process holds now, code that will be loaded included."""
+        return resident_bytes() + UNLOADED
+
+    @property
     def room(self) -> int | None:
         """What is left now."""
-        return None if self.limit is None else max(0, self.limit - resident_bytes() - UNLOADED)
+        return None if self.limit is None else max(0, self.limit - self.held)
 
     def share(self, part: float, *, at_most: int, at_least: int = 0) -> int:
         """Some part of the room."""

@@ -66,7 +66,7 @@ class MemoryMonitor:
         self.min_free_fraction, self.check_interval, self.pause_duration = min_free_fraction, check_interval, pause_duration
         self.verbose, self.enabled = verbose, enabled and min_free_fraction > 0
         self.ceiling = None if ceiling is None else parse_size(ceiling, "ceiling")
-        self._next_step, self._next_look = 0, 0.0
+        self._last_step, self._next_step, self._next_look = 0, 0, 0.0
 
     def __enter__(self) -> MemoryMonitor:
         return self
@@ -99,6 +99,9 @@ class MemoryMonitor:
     def _is_time(self, step: int) -> bool:
         """Compiled kernels do a hundred states in a fraction of a millisecond; more than four looks a second would cost."""
         now = time.monotonic()
+        if step < self._last_step:  # somebody counts from the beginning again
+            self._next_step = step
+        self._last_step = step
         if step < self._next_step or now < self._next_look:
             return False
         self._next_step, self._next_look = step + self.check_interval, now + 0.25

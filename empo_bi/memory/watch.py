@@ -40,6 +40,10 @@ class Watch:
         self.owners: Callable[[], Mapping[str, int]] = dict
         self._n_done = 0
 
+    def forget(self) -> None:
+        """Let go of those who were watched."""
+        self.give_back, self.owners = None, dict
+
     def look(self, n_states: int = 0, more: int = 0) -> None:
         """After ``n_states`` more states; ``more`` bytes are about to be allocated."""
         self._n_done += n_states

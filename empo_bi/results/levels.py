@@ -25,6 +25,12 @@ ARRAYS: dict[str, tuple[str, ...]] = {
 class ResultLevels(Protocol):
     """Levels from the last one down to the first."""
 
+    backlog_bytes: int  # what may wait to be written
+
+    @property
+    def held_bytes(self) -> int:
+        """Arrays that are in memory, or wait to be written."""
+
     @property
     def next_level(self) -> int:
         """The level to be put next; -1 when all are there."""
@@ -52,6 +58,12 @@ class ResultLevels(Protocol):
     def remove(self) -> None:
         """Close, and leave nothing behind."""
 
+    def give_back(self) -> None:
+        """Let go of arrays that can be read again, and let nothing wait to be written."""
+
+    def compressed_bytes(self) -> dict[str, int] | None:
+        """By array, on disk; None for what is not there."""
+
     def describe(self) -> str:
         """Where the arrays are and how much room they take."""
 
@@ -63,6 +75,7 @@ class MemoryResults:
         self._arrays: dict[tuple[int, str], Array] = {}
         self.next_level = horizon
         self._is_closed = False
+        self.backlog_bytes = 0
 
     def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
         self._arrays |= {(t, name): array for name, array in arrays.items()}
@@ -91,5 +104,15 @@ class MemoryResults:
 
     remove = close
 
+    @property
+    def held_bytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def give_back(self) -> None:
+        pass
+
+    def compressed_bytes(self) -> dict[str, int] | None:
+        return None
+
     def describe(self) -> str:
-        return f"{sum(array.nbytes for array in self._arrays.values()) / 1e6:.1f} MB in memory"
+        return f"{self.held_bytes / 1e6:.1f} MB in memory"

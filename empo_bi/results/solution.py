@@ -18,6 +18,8 @@ from empo_bi.backward.goals import GoalColumns
 from empo_bi.backward.phases import Setting
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.memory.accounts import Account, MemoryReport
+from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.options import Params
 from empo_bi.results.chain import MarkovChain
 from empo_bi.results.human_policies import HumanPolicies
@@ -152,16 +154,17 @@ class Solution:
     ----------
     world, dag, params
     humans, robots : lists of agents
+    memory_profile : the :class:`MemoryProfiler` that watched, or None
     """
 
     def __init__(
         self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: ResultLevels, *,
         human_params: Params | None = None, prior: Any = None, has_robot: bool = True, owns_dag: bool = False,
-        users: weakref.WeakSet[Solution] | None = None,
+        users: weakref.WeakSet[Solution] | None = None, memory_profile: MemoryProfiler | None = None,
     ) -> None:  # fmt: skip
         """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one;
         ``users`` is shared by solutions that have one DAG, which the last of them closes if it is theirs (``owns_dag``)."""
-        self.dag, self.params, self.results = dag, params, results
+        self.dag, self.params, self.results, self.memory_profile = dag, params, results, memory_profile
         self.human_params, self._owns_dag = human_params or params, owns_dag
         # Solutions of the same DAG that are open.
         self._users: weakref.WeakSet[Solution] = weakref.WeakSet() if users is None else users
@@ -381,6 +384,24 @@ class Solution:
             return ErrorBounds(rest, work, HALF_STEP, 1.0)
         # A policy's logits move by at most twice beta times what values move.
         return ErrorBounds(rest, work, HALF_STEP, math.tanh(self.human_params.beta_h * HALF_STEP / 2))
+
+    def memory_report(self) -> MemoryReport:
+        """What is stored how, and by how much smaller than it might be."""
+        on_disk = self.results.compressed_bytes()
+        n_humans, n_columns, rest = len(self.humans), self._setting.goals.n_columns, np.dtype(self._setting.precision.rest)
+        names = {"vh": "V_h", "ve": "V_h with the robot", "xh": "X_h", "qr": "Q_r", "vr": "V_r"}
+        widths = {"vh": n_columns, "ve": n_columns, "xh": n_humans, "qr": len(self.robot_profiles), "vr": 1}
+        accounts = []
+        for array in names:
+            if self.results.has(0, array):
+                n = self.dag.n_states * widths[array]
+                packed = n * (rest.itemsize if array in ("vh", "ve") else 8)
+                compressed = None if on_disk is None else on_disk.get(array, 0)
+                accounts.append(Account(names[array], 8 * n, 4 * n, packed, compressed))
+        # Policies are computed when they are asked for; here is what they would take.
+        n = self.dag.n_states * n_columns * self._setting.profiles.n_actions
+        nothing = None if on_disk is None else 0
+        return MemoryReport(self.summary(), [*accounts, Account("policies of the humans", 8 * n, 4 * n, 0, nothing)])
 
     def summary(self) -> str:
         """Sizes, the values of the initial state, and where everything is."""

@@ -36,6 +36,11 @@ class BackgroundWriter:
         """Levels that were put and not asked back."""
         return len(self._jobs)
 
+    @property
+    def nbytes(self) -> int:
+        """Of levels that wait, or are being written."""
+        return sum(job.nbytes for job in self._jobs)
+
     def put(self, t: int, nbytes: int, write: Callable[[], Json], groups: tuple[str, ...]) -> None:
         """``write()`` returns the level's commit marker. If it fails, the ``groups`` that it may have begun are removed."""
         if self._pool is None:
@@ -73,7 +78,7 @@ class BackgroundWriter:
     def _is_wanted(self, backlog: int, through: int | None) -> bool:
         if through is not None:
             return any(job.level == through for job in self._jobs)
-        return sum(job.nbytes for job in self._jobs) > backlog
+        return self.nbytes > backlog
 
     def stop(self) -> None:
         """End the thread, when it has written what it was given."""

@@ -49,9 +49,7 @@ class SliceCache:
         with self._lock:
             if t in self._kept or piece.nbytes > self.limit:
                 return
-            while self.nbytes + piece.nbytes > self.limit:
-                _, oldest = self._kept.popitem(last=False)
-                self.nbytes -= oldest.nbytes
+            self._make_room(piece.nbytes)
             self._kept[t] = piece
             self.nbytes += piece.nbytes
 
@@ -65,6 +63,17 @@ class SliceCache:
             for t in levels:
                 if t not in self._kept and t not in self._coming:
                     self._coming[t] = self._reader.submit(self._fetch, t)
+
+    def shrink(self, limit: int) -> None:
+        """Remember at most so many bytes from now on."""
+        with self._lock:
+            self.limit = limit
+            self._make_room(0)
+
+    def _make_room(self, nbytes: int) -> None:
+        while self._kept and self.nbytes + nbytes > self.limit:
+            _, oldest = self._kept.popitem(last=False)
+            self.nbytes -= oldest.nbytes
 
     def clear(self) -> None:
         """Give all memory back."""

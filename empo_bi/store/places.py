@@ -222,3 +222,21 @@ def nbytes_of(place: Place) -> int | None:
     if place.folder is None:
         return None
     return sum(path.stat().st_size for path in place.folder.rglob("*") if path.is_file())
+
+
+def bytes_by_array(place: Place) -> dict[str, int] | None:
+    """Bytes on disk of all arrays of a name, ``level_00003/NAME/...``; None where that cannot be told cheaply."""
+    if place.zip_file is not None and place.zip_file.exists():
+        with zipfile.ZipFile(place.zip_file) as packed:
+            files = [(info.filename, info.compress_size) for info in packed.infolist()]
+    elif place.folder is not None:
+        paths = (path for path in place.folder.rglob("*") if path.is_file())
+        files = [(path.relative_to(place.folder).as_posix(), path.stat().st_size) for path in paths]
+    else:
+        return None
+    found: dict[str, int] = {}
+    for name, nbytes in files:
+        parts = name.split("/")
+        if len(parts) > 2:
+            found[parts[1]] = found.get(parts[1], 0) + nbytes
+    return found

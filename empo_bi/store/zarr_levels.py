@@ -32,7 +32,7 @@ from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import SliceCache
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.layout import FINISHED, FORMAT, HEAD_ARRAYS, ROOT, VERSION, frontier_name, is_our_name, level_name
-from empo_bi.store.places import Place, nbytes_of
+from empo_bi.store.places import Place, bytes_by_array, nbytes_of
 from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles, reporting
 
 CACHE_BYTES = 256 << 20
@@ -54,6 +54,7 @@ class ZarrLevels:
         *,
         compression: Compression | None = None,
         cache_bytes: int = CACHE_BYTES,
+        backlog_bytes: int = BACKLOG_BYTES,
     ) -> None:
         """``states`` translates the states of Python worlds; ``compression`` is None for a store that is only read."""
         self.place, self.manifest = place, manifest
@@ -65,7 +66,7 @@ class ZarrLevels:
         read = weakref.WeakMethod(self._read)  # or the cache would keep its owner, and a temporary store, alive
         self._cache = SliceCache(lambda t: read()(t), cache_bytes)  # type: ignore[misc]
         self._kept_states: dict[int, Sequence[Any]] = {}  # of Python worlds, where they are not written
-        self._writer = BackgroundWriter(self._files)
+        self._writer, self._backlog_bytes = BackgroundWriter(self._files), backlog_bytes
         # A temporary store goes when nobody uses it any more, at the latest when the process ends.
         self._cleanup = weakref.finalize(self, place.remove) if place.is_temporary else None
 
@@ -94,6 +95,7 @@ class ZarrLevels:
         compression: Compression,
         overwrite: bool = False,
         cache_bytes: int = CACHE_BYTES,
+        backlog_bytes: int = BACKLOG_BYTES,
     ) -> ZarrLevels:
         """A store with the content that ``manifest`` tells: a finished one for reading, one to continue, or a new one.
 
@@ -137,7 +139,10 @@ class ZarrLevels:
                     place.release()
                     place.tidy()
                     return found
-                levels = cls(place, store, manifest, states, compression=compression, cache_bytes=cache_bytes)
+                levels = cls(
+                    place, store, manifest, states,
+                    compression=compression, cache_bytes=cache_bytes, backlog_bytes=backlog_bytes,
+                )  # fmt: skip
                 levels._prepare(overwrite)
                 return levels
             except BaseException:
@@ -248,6 +253,13 @@ class ZarrLevels:
             wanted.append(t)
         self._cache.prefetch(wanted)
 
+    def give_back(self, cache_bytes: int = 0) -> None:
+        self._cache.shrink(cache_bytes)
+
+    @property
+    def cached_bytes(self) -> int:
+        return self._cache.nbytes
+
     def _read(self, t: int, names: list[str] | None = None) -> BodySlice:
         piece = self._read_slice(level_name(t), self._markers[t], names)
         return replace(piece, states=self._kept_states[t]) if t in self._kept_states else piece
@@ -290,7 +302,7 @@ class ZarrLevels:
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         """Write a level in the background. An error shows here or later, at the next call."""
-        self._collect(BACKLOG_BYTES)
+        self._collect(self._backlog_bytes)
         t = len(self)
         if self._states is None and piece.states is not None:
             self._kept_states[t] = piece.states
@@ -363,6 +375,16 @@ class ZarrLevels:
         if not self.place.is_temporary:
             self.place.release()
 
+    def bytes_by_array(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for marker in self._markers:
+            for name, about in marker["arrays"].items():
+                found[name] = found.get(name, 0) + _nbytes_of(name, about)
+        return found
+
+    def compressed_bytes(self) -> dict[str, int] | None:
+        return bytes_by_array(self.place)
+
     def describe(self) -> str:
         nbytes = nbytes_of(self.place)
         size = "" if nbytes is None else f"{nbytes / 1e6:.1f} MB "
@@ -417,9 +439,11 @@ def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) ->
 
 
 def _sizes_of(marker: Json) -> LevelSizes:
-    nbytes = sum(
-        math.prod(about["shape"]) * (4 if name == "succ" else np.dtype(about["dtype"]).itemsize)
-        for name, about in marker["arrays"].items()
-    )
+    nbytes = sum(_nbytes_of(name, about) for name, about in marker["arrays"].items())
     counts = {name: marker[name] for name in ("value", "n_states", "n_bodies", "n_transitions")}
     return LevelSizes(**counts, nbytes=nbytes, known=marker["n_known"])
+
+
+def _nbytes_of(name: str, about: Json) -> int:
+    """An array when it has been read; successors are then 32 bits."""
+    return int(math.prod(about["shape"]) * (4 if name == "succ" else np.dtype(about["dtype"]).itemsize))

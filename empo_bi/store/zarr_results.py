@@ -20,12 +20,12 @@ from empo_bi.results.levels import ARRAYS, Array, Arrays
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.encoded import Compression, Json
 from empo_bi.store.layout import ROOT, is_half_a_file, level_name
-from empo_bi.store.places import Place, nbytes_of
+from empo_bi.store.places import Place, bytes_by_array, nbytes_of
 from empo_bi.store.zarr_files import ZarrFiles, reporting
 
 FORMAT, VERSION = "empo_bi solution", 1
 REMEDY = "To make it anew, call solve with overwrite=True, or delete it"
-BACKLOG_BYTES = 64 << 20  # of arrays that wait to be written
+BACKLOG_BYTES = 64 << 20  # of arrays that wait to be written, unless told otherwise
 CACHE_BYTES = 256 << 20  # of arrays that are remembered when they have been read
 _RAW = Compression(level=0)
 
@@ -42,7 +42,7 @@ class ZarrResults:
         self._files, self._compression = files, compression
         self._markers: dict[int, Json] = {}
         self._horizon = int(manifest["horizon"])
-        self._writer = BackgroundWriter(files)
+        self._writer, self.backlog_bytes = BackgroundWriter(files), BACKLOG_BYTES
         self._handed_over = self._horizon + 1
         self._cache: OrderedDict[tuple[int, str], Array] = OrderedDict()
         self._is_closed = False
@@ -160,7 +160,7 @@ class ZarrResults:
 
     def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
         """Write a level in the background. An error shows here or later, at the next call."""
-        self._collect(backlog=BACKLOG_BYTES)
+        self._collect(backlog=self.backlog_bytes)
         carried = carry() if t > 0 and not self.place.is_temporary else {}  # nobody continues a temporary store
         nbytes = sum(array.nbytes for array in [*arrays.values(), *carried.values()])
         write = partial(self._write_level, t, arrays, carried)
@@ -250,6 +250,17 @@ class ZarrResults:
     def has(self, t: int, name: str) -> bool:
         self._collect()
         return name in self._markers[t]["arrays"]
+
+    @property
+    def held_bytes(self) -> int:
+        return self._writer.nbytes + sum(array.nbytes for array in self._cache.values())
+
+    def give_back(self) -> None:
+        self._cache.clear()
+        self.backlog_bytes = 0
+
+    def compressed_bytes(self) -> dict[str, int] | None:
+        return bytes_by_array(self.place)
 
     def describe(self) -> str:
         nbytes = nbytes_of(self.place)

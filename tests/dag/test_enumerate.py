@@ -17,10 +17,9 @@ from oracle.gridworld import enumerate_levels, golden_figures_by_horizon, parse
 from random_worlds import random_worlds
 from worked_examples import walled
 
-from empo_bi import InvalidStateError, TooManyStatesError, enumerate_dag, load_world
+from empo_bi import InvalidStateError, TooManyStatesError, enumerate_dag, enumeration, load_world
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.key_index import KeyIndex
-from empo_bi.runtime import memory
 
 
 class FromDag(PerState):
@@ -101,7 +100,8 @@ def test_without_still_levels_are_not_nested_and_with_it_they_are(actions: str) 
 def test_the_dag_does_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     world = load_world("ice_rink")
     whole = enumerate_dag(world, progress=False)
-    monkeypatch.setattr(memory, "_DEFAULT_BLOCK", 50)
+    monkeypatch.setattr(enumeration, "BLOCK_BYTES", 50 * 200)
+    monkeypatch.setattr(enumeration, "_FEWEST_PAIRS", 50)
     parts = enumerate_dag(world, progress=False)
     assert whole.level_sizes == parts.level_sizes
     for t in range(world.max_steps + 1):

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from oracle.gridworld import golden_figures_by_horizon, parse
 from random_worlds import random_worlds
 
-from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, load_world, open_dag
+from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, enumeration, load_world, open_dag
 from empo_bi.dag import python_explorers
-from empo_bi.runtime import memory
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.store.zarr_levels import ZarrLevels
 
@@ -59,7 +58,8 @@ def test_a_gridworld_has_the_same_arrays_everywhere(
 ) -> None:
     world = load_world(name, max_steps=5)
     plain = enumerate_dag(world, precision=precision, progress=False)
-    monkeypatch.setattr(memory, "_DEFAULT_BLOCK", 700)  # so that there is work for two
+    monkeypatch.setattr(enumeration, "BLOCK_BYTES", 700 * 200)  # so that there is work for two
+    monkeypatch.setattr(enumeration, "_FEWEST_PAIRS", 700)
     for dag in variants(world, tmp_path, precision=precision).values():
         assert_same(plain, dag)
         dag.close()

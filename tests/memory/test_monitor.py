@@ -23,7 +23,9 @@ from empo_bi import (
     compute_robot_policy,
     solve,
 )
-from empo_bi.runtime import memory
+from empo_bi.memory import machine as machine_module
+from empo_bi.memory import monitor as monitor_module
+from empo_bi.memory.budget import Budget
 
 GB = 10**9
 
@@ -59,9 +61,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Machine]:
             made.looks += 1
             return original(self)
 
-        monkeypatch.setattr(memory, "_CGROUP_LIMITS", ())
-        monkeypatch.setattr(memory.psutil, "virtual_memory", made.virtual_memory)
-        monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=made.monotonic, sleep=made.sleep))
+        monkeypatch.setattr(machine_module, "control_groups", list)
+        monkeypatch.setattr(machine_module.psutil, "virtual_memory", made.virtual_memory)
+        monkeypatch.setattr(monitor_module, "time", SimpleNamespace(monotonic=made.monotonic, sleep=made.sleep))
         monkeypatch.setattr(MemoryMonitor, "get_free_memory_fraction", look)
         return made
 
@@ -88,9 +90,10 @@ def test_the_monitor_has_the_documented_parameters() -> None:
         ("pause_duration", 60.0),
         ("verbose", True),
         ("enabled", True),
+        ("ceiling", None),  # ours, like give_back
     ]
     check = inspect.signature(MemoryMonitor.check).parameters
-    assert list(check) == ["self", "step", "force"]
+    assert list(check) == ["self", "step", "force", "give_back"]
     assert check["force"].default is False
     assert next(iter(inspect.signature(check_memory).parameters)) == "step"
 
@@ -114,12 +117,17 @@ def test_numbers_out_of_range_are_named(options: dict[str, float], message: str)
 # --- readings ---------------------------------------------------------------------------------------------------------
 
 
-def containers(folder: Path, limit: str, usage: str, version: int = 2) -> tuple[tuple[str, str], ...]:
-    (folder / "limit").write_text(f"{limit}\n")
-    (folder / "usage").write_text(f"{usage}\n")
-    absent = (str(folder / "absent"), str(folder / "absent too"))
-    here = (str(folder / "limit"), str(folder / "usage"))
-    return (here, absent) if version == 2 else (absent, here)
+def use_group(patch: pytest.MonkeyPatch, folder: Path, limit: str, usage: str, *, version: int = 2, path: str = "/") -> Path:
+    """Let this process be in a control group; ``usage`` includes files in the page cache. Returns the group's folder."""
+    group = folder / ("memory" if version == 1 else "") / path.strip("/")
+    group.mkdir(parents=True, exist_ok=True)
+    names = ("memory.max", "memory.current") if version == 2 else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    for name, text in zip(names, (limit, usage), strict=True):
+        (group / name).write_text(f"{text}\n")
+    (folder / "own").write_text(f"0::{path}\n" if version == 2 else f"5:cpu:/\n4:hugetlb,memory:{path}\n0::/\n")
+    patch.setattr(machine_module, "CGROUPS", folder)
+    patch.setattr(machine_module, "OWN_CGROUPS", folder / "own")
+    return group
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -135,8 +143,8 @@ def containers(folder: Path, limit: str, usage: str, version: int = 2) -> tuple[
 def test_the_tighter_of_machine_and_container_counts(
     limit: str, usage: str, expected: float, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(total=16 * GB, available=8 * GB))
-    monkeypatch.setattr(memory, "_CGROUP_LIMITS", containers(tmp_path, limit, usage, version))
+    use_machine(monkeypatch, available=8 * GB)
+    use_group(monkeypatch, tmp_path, limit, usage, version=version)
     monitor = MemoryMonitor()
     assert monitor.get_free_memory_fraction() == pytest.approx(expected)
     assert monitor.get_memory_usage_fraction() == pytest.approx(1 - expected)
@@ -145,9 +153,45 @@ def test_the_tighter_of_machine_and_container_counts(
 
 
 def test_a_full_machine_counts_also_inside_a_roomy_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(total=16 * GB, available=GB // 10))
-    monkeypatch.setattr(memory, "_CGROUP_LIMITS", containers(tmp_path, str(8 * GB), str(GB)))
+    use_machine(monkeypatch, available=GB // 10)
+    use_group(monkeypatch, tmp_path, str(8 * GB), str(GB))
     assert MemoryMonitor(0.1).is_memory_low()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_groups_within_groups_count_each(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch job is in a group of its own, inside that of its user: either may be the tighter one."""
+    use_machine(monkeypatch, available=8 * GB)
+    use_group(monkeypatch, tmp_path, str(2 * GB), str(GB), version=version, path="/user")
+    use_group(monkeypatch, tmp_path, str(4 * GB), str(GB), version=version, path="/user/job")
+    assert (machine_module.available_bytes(), machine_module.total_bytes()) == (GB, 2 * GB)
+    use_group(monkeypatch, tmp_path, str(GB), str(GB // 2), version=version, path="/user/job")
+    assert (machine_module.available_bytes(), machine_module.total_bytes()) == (GB // 2, GB)
+
+
+@pytest.mark.parametrize(("version", "name"), [(1, "total_inactive_file"), (2, "inactive_file")])
+def test_files_in_the_page_cache_do_not_count(
+    version: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_machine(monkeypatch, available=8 * GB)
+    group = use_group(monkeypatch, tmp_path, str(2 * GB), str(2 * GB), version=version)
+    assert machine_module.available_bytes() == 0
+    (group / "memory.stat").write_text(f"anon {GB}\n{name} {GB}\nactive_file 7\n")
+    assert machine_module.available_bytes() == GB
+
+
+def test_a_ceiling_makes_the_machine_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_machine(monkeypatch, available=13 * GB)  # so 3 GB are used
+    monkeypatch.setattr(machine_module, "control_groups", list)
+    assert MemoryMonitor(ceiling="4GB").get_free_memory_fraction() == pytest.approx(0.25)
+    assert MemoryMonitor(ceiling="2GB").get_free_memory_fraction() == 0
+    assert MemoryMonitor(ceiling="99GB").get_free_memory_fraction() == pytest.approx(13 / 16)
+    with pytest.raises(ValueError, match="ceiling='a lot'"):
+        MemoryMonitor(ceiling="a lot")
+
+
+def use_machine(patch: pytest.MonkeyPatch, *, available: int) -> None:
+    patch.setattr(machine_module.psutil, "virtual_memory", lambda: SimpleNamespace(total=16 * GB, available=available))
 
 
 def test_this_machine_has_some_memory_free() -> None:
@@ -342,7 +386,12 @@ def test_what_was_committed_before_memory_ran_short_is_used_when_the_run_is_repe
 
     monkeypatch.setattr(empo_bi.backward.phases, kernel, counted)
     options = {"use_disk_slicing": True, "disk_cache_dir": tmp_path, "memory_check_interval": 1}
-    machine(0.9, 0.9, 0.05, tick=1.0)  # one look per level that is not all terminal: short at the third
+    looks = []  # when a level is computed; there is one after each level that is not all terminal
+    watched = machine(0.9, tick=1.0)
+    monkeypatch.setattr(empo_bi.backward.phases, kernel, lambda *args: looks.append(watched.looks) or original(*args))
+    plan(**{**options, "disk_cache_dir": tmp_path / "rehearsal"})
+    monkeypatch.setattr(empo_bi.backward.phases, kernel, counted)
+    machine(*[0.9] * looks[2], 0.05, tick=1.0)  # short at the third
     with pytest.raises(MemoryPressureError):
         plan(memory_pause_duration=1.0, **options)
     assert computed == [3, 3, 3]
@@ -358,13 +407,13 @@ def test_a_run_that_was_stopped_can_be_continued_by_solve(tmp_path: Path, monkey
     expected = plain(solve(Ring(), progress=False).Vr)
     blocks = []
 
-    def stop(self: Any, doing: str, *_: Any) -> None:
+    def stop(self: Any, doing: str, *_: Any, **__: Any) -> None:
         blocks.extend([doing] if doing == "solving" else [])
         if len(blocks) == 2:
             raise MemoryPressureError("short")
 
     with monkeypatch.context() as patch:
-        patch.setattr(memory.MemoryPlan, "check", stop)
+        patch.setattr(Budget, "check", stop)
         with pytest.raises(MemoryPressureError):
             solve(Ring(), out=tmp_path, progress=False)
     assert blocks == ["solving"] * 2

@@ -1,0 +1,354 @@
+"""How to run a world: :func:`plan` says what each way will take, and which one fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from empo_bi.backward.needs import SweepShape, sizes_within
+from empo_bi.backward.profiles import Profiles
+from empo_bi.checks import checked_agents, checked_generator
+from empo_bi.dag.key_index import bytes_for
+from empo_bi.dag.python_world import LevelFunction, n_agents_of
+from empo_bi.dag.slices import BYTES_PER_STATE
+from empo_bi.enumeration import BACKLOG_BYTES, BLOCK_BYTES, CACHE_BYTES, check_world, title_of
+from empo_bi.memory.budget import UNLOADED
+from empo_bi.memory.machine import available_bytes, resident_bytes
+from empo_bi.memory.sizes import Size, as_text, parse_size
+from empo_bi.options import Params
+from empo_bi.planner.growth import Forecast, Range, extrapolated
+from empo_bi.planner.probe import Probe, probe
+from empo_bi.runtime.blocks import checked_workers
+from empo_bi.world.gridworld import GridWorld
+
+_SPEED = Range(0.7, 1.1, 2.0)  # a long sweep against a short one: tables outgrow the cache, machines are noisy
+_RESULT_RATIOS = (0.35, 0.5)  # bytes on disk for each byte of values: usual, and the most that was seen
+_ALLOCATOR = Range(0.95, 1.05, 1.15)  # what the process holds against what we count
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a world is up to some horizon."""
+
+    steps: int
+    states: Range
+    bodies: Range
+    transitions: Range
+    n_seen: int  # levels that were counted, not forecast
+
+    @property
+    def is_exact(self) -> bool:
+        return self.states.is_exact
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run, what it takes, and how to ask for it."""
+
+    name: str
+    options: Mapping[str, Any]
+    memory: Range
+    disk: Range
+    seconds: Range
+    fits: bool
+
+    @property
+    def call(self) -> str:
+        """What to type."""
+        options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+        return f"solve(world, params{', ' + options if options else ''})"
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """A horizon: how large the world is then, and the ways to run it."""
+
+    sizes: Sizes
+    ways: Sequence[Way]
+
+    @property
+    def recommended(self) -> Way | None:
+        """The fastest way that fits, also if things are at the upper end of their ranges; None if none does."""
+        return next((way for way in self.ways if way.fits and way.name != _EXACT_WAY), None)
+
+    @property
+    def ways_by_memory(self) -> list[Way]:
+        """The most demanding first."""
+        return sorted(self.ways, key=lambda way: -way.memory.likely)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What :func:`plan` found out. ``print(plan)`` shows it; ``print(plan.comparison())`` all ways to run.
+
+    Attributes
+    ----------
+    memory : bytes that may be used
+    horizons : one for each number of steps asked for
+    longest : the longest horizon that fits at all, None if even the shortest does not
+    """
+
+    title: str
+    memory: int
+    horizons: Sequence[Horizon]
+    longest: int | None
+    probe: Probe
+
+    @property
+    def recommended(self) -> Way | None:
+        """For the last of the horizons."""
+        return self.horizons[-1].recommended
+
+    def __str__(self) -> str:
+        n_seen = len(self.probe.levels)
+        lines = [
+            f"{self.title}",
+            f"from a look at {n_seen} of {self.probe.n_levels} levels ({self.probe.n_bodies:,} bodies, "
+            f"{self.probe.seconds:.1f} s); {as_text(self.memory)} of memory",
+            "",
+            f"{'steps':>5}  {'states':>28}  {'transitions':>28}  way to run",
+        ]
+        for horizon in self.horizons:
+            sizes, way = horizon.sizes, horizon.recommended
+            chosen = "none fits" if way is None else f"{way.name}: {_size(way.memory)}, {_time(way.seconds)}"
+            lines.append(f"{sizes.steps:5}  {_count(sizes.states):>28}  {_count(sizes.transitions):>28}  {chosen}")
+        return "\n".join([*lines, "", self._advice()])
+
+    def _advice(self) -> str:
+        way = self.recommended
+        if way is not None:
+            disk = f" and {_size(way.disk)} of disk" if way.disk.high else ""
+            return f"Recommended: {way.call}, which takes {_size(way.memory)}{disk} and {_time(way.seconds)}"
+        steps = self.horizons[-1].sizes.steps
+        if self.longest is None:
+            return f"{steps} steps do not fit into {as_text(self.memory)}, and no shorter horizon does: allow more memory"
+        return (
+            f"{steps} steps do not fit into {as_text(self.memory)} in any way; {self.longest} steps do "
+            f"(max_steps={self.longest}), with everything on disk"
+        )
+
+    def comparison(self) -> str:
+        """All ways to run each horizon, and by how much each needs less memory than the first."""
+        lines = [f"{self.title}, {as_text(self.memory)} of memory"]
+        for horizon in self.horizons:
+            lines += ["", f"{horizon.sizes.steps} steps: {_count(horizon.sizes.states)} states"]
+            head = f"{'':26} {'memory':>30} {'disk':>30} {'time':>26} {'less memory':>12}  fits"
+            lines.append(head)
+            most = horizon.ways_by_memory[0].memory.likely
+            for way in horizon.ways_by_memory:
+                lines.append(
+                    f"{way.name:26} {_size(way.memory):>30} {_size(way.disk):>30} {_time(way.seconds):>26} "
+                    f"{most / way.memory.likely:>11.1f}x  {'yes' if way.fits else 'no'}"
+                )
+        return "\n".join([*lines, "", self._advice()])
+
+
+_EXACT_WAY = "in memory, float64"
+
+
+def plan(
+    world: Any,
+    params: Params | None = None,
+    *,
+    steps: int | Sequence[int] | None = None,
+    memory: Size | None = None,
+    workers: int = 1,
+    human_agent_indices: Sequence[int] | None = None,
+    robot_agent_indices: Sequence[int] | None = None,
+    possible_goal_generator: Any = None,
+    phase_2: bool = True,
+    level_fct: LevelFunction | None = None,
+    seconds: float = 10.0,
+    progress: bool = True,
+) -> Plan:
+    """Predict, without solving, what a world will take, and recommend how to run it.
+
+    Levels are counted, for a few seconds at most, which is often enough for all of them; a few thousand states are solved,
+    to see how fast that goes and how well it compresses. Levels that were not counted are forecast: all that depends on them
+    is a range, and a wide one.
+
+    Parameters
+    ----------
+    world, params, human_agent_indices, robot_agent_indices, possible_goal_generator, phase_2, level_fct
+        As for :func:`solve`.
+    steps : int or list of int, optional
+        Horizons to look at; by default that of the world. Other worlds than gridworlds have the horizon that they have.
+    memory : int, float or str, optional
+        What may be used, ``"4GB"`` say; by default what is available now.
+    workers : as for :func:`solve`
+    seconds : about how long to count; what lies beyond is forecast
+    progress : show a bar for anything over a second
+
+    Examples
+    --------
+    >>> from empo_bi import load_world, plan
+    >>> found = plan(load_world("asymmetric_freeing"), steps=[5, 8], memory="4GB", progress=False)
+    >>> [round(horizon.sizes.states.likely) for horizon in found.horizons]
+    [1253, 3741]
+    >>> found.recommended.call
+    'solve(world, params)'
+    """
+    check_world(world)
+    wanted = _checked_steps(world, steps)
+    limit = available_bytes() + resident_bytes() if memory is None else parse_size(memory, "memory")
+    workers = checked_workers(workers)
+    longest = world
+    if isinstance(world, GridWorld):
+        longest = GridWorld(replace(world.world_spec, max_steps=max(wanted)))
+    humans = getattr(world, "human_agent_indices", ()) if human_agent_indices is None else human_agent_indices
+    robots = getattr(world, "robot_agent_indices", ()) if robot_agent_indices is None else robot_agent_indices
+    options: dict[str, Any] = {
+        "params": Params() if params is None else params,
+        "human_agent_indices": humans,
+        "robot_agent_indices": robots,
+        "possible_goal_generator": checked_generator(longest, possible_goal_generator),
+        "phase_2": phase_2,
+    }
+    seen = probe(longest, options, level_fct=level_fct, seconds=seconds, progress=progress)
+    checked = checked_agents(world, humans, robots if phase_2 else ())
+    profiles = Profiles.of(n_agents_of(world), int(world.action_space.n), *checked)
+    outlook = _Outlook(seen, profiles, phase_2, resident_bytes() + UNLOADED, workers)
+    steps_of = [n_steps for n_steps in wanted if n_steps is not None] or [seen.n_levels - 1]
+    horizons = [outlook.horizon(n_steps, limit) for n_steps in steps_of]
+    fitting = (t for t in range(max(steps_of), 0, -1) if outlook.horizon(t, limit).recommended is not None)
+    return Plan(title_of(longest), limit, horizons, next(fitting, None), seen)
+
+
+def _checked_steps(world: Any, steps: int | Sequence[int] | None) -> list[Any]:
+    if steps is None:
+        return [world.max_steps if isinstance(world, GridWorld) else None]
+    given = [steps] if isinstance(steps, int) else list(steps)
+    if not given or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in given):
+        raise ValueError(f"steps={steps!r}; give a number of steps, or a list of them, each 1 or more")
+    if not isinstance(world, GridWorld):
+        raise ValueError(f"steps={steps!r}: only gridworlds can be given another horizon; plan a world that has it")
+    return sorted(given)
+
+
+class _Outlook:
+    """From a probe to what each way to run takes, for any horizon."""
+
+    def __init__(self, seen: Probe, profiles: Profiles, phase_2: bool, base: int, workers: int) -> None:
+        self._seen, self._profiles, self._phase_2, self._base, self._workers = seen, profiles, phase_2, base, workers
+        length = max(seen.n_levels, len(seen.levels))
+        added, states = ([getattr(level, name) for level in seen.levels] for name in ("n_bodies", "n_states"))
+        self._added = extrapolated(added, length)
+        self._states = self._cumulated(self._added) if seen.is_nested else extrapolated(states, length)
+        # What a body takes does not change much from level to level; the later levels tell it best.
+        late = [level for level in seen.levels[len(seen.levels) // 2 :] if level.n_transitions] or list(seen.levels)
+        bodies = max(1, sum(level.n_bodies for level in late))
+        self._transitions_per_body = sum(level.n_transitions for level in late) / bodies
+        self._bytes_per_body = sum(level.nbytes for level in late) / bodies
+
+    @staticmethod
+    def _cumulated(series: Forecast) -> Forecast:
+        return replace(series, low=series.low.cumsum(), likely=series.likely.cumsum(), high=series.high.cumsum())
+
+    def horizon(self, steps: int, limit: int) -> Horizon:
+        n = steps + 1
+        states = self._range(lambda guess: float(getattr(self._states, guess)[:n].sum()))
+        bodies = self._range(lambda guess: float(getattr(self._added, guess)[:n].sum()))
+        expanded = self._range(lambda guess: float(getattr(self._added, guess)[:steps].sum()))
+        sizes = Sizes(steps, states, bodies, expanded * self._transitions_per_body, min(n, self._added.n_seen))
+        return Horizon(sizes, [self._way(steps, sizes, *about, limit) for about in self._ways(steps)])
+
+    def _range(self, of: Callable[[str], float]) -> Range:
+        return Range(of("low"), of("likely"), of("high"))
+
+    def _ways(self, steps: int) -> list[tuple[str, dict[str, Any], bool, int, int, bool]]:
+        """Name, options, in memory, bytes of a number in work and at rest, as tight as possible."""
+        return [
+            ("in memory, float16", {}, True, 4, 2, False),
+            ("on disk", {"out": "RUNS"}, False, 4, 2, False),
+            ("on disk, tight limit", {"out": "RUNS"}, False, 4, 2, True),
+            (_EXACT_WAY, {"precision": "float64"}, True, 8, 8, False),
+        ]
+
+    def _way(
+        self, steps: int, sizes: Sizes, name: str, options: dict[str, Any], in_memory: bool, work: int, rest: int,
+        is_tight: bool, limit: int,
+    ) -> Way:  # fmt: skip
+        shapes = {guess: self._shape(steps, guess, in_memory, work, rest) for guess in ("low", "likely", "high")}
+        needed = self._range(lambda guess: self._peak(shapes[guess], is_tight))
+        memory = Range(
+            self._base + (needed.low - self._base) * _ALLOCATOR.low,
+            self._base + (needed.likely - self._base) * _ALLOCATOR.likely,
+            self._base + (needed.high - self._base) * _ALLOCATOR.high,
+        )
+        results = self._range(lambda guess: sum(shapes[guess].level_states) * shapes[guess].bytes_per_state)
+        slices = self._range(lambda guess: sum(shapes[guess].slice_bytes))
+        disk = Range.exactly(0.0)
+        if not in_memory:
+            ratio = self._seen.result_ratio  # of the first levels, where many values are still 0
+            low, likely, high = (max(ratio, least) for least in (0.0, *_RESULT_RATIOS))
+            results = Range(results.low * low, results.likely * likely, results.high * high)
+            disk = results + slices * self._seen.dag_ratio
+        if is_tight:
+            options = {**options, "memory_limit": f"{int(np.ceil(memory.high / 1e8)) * 100}MB"}
+        speed = self._seen.seconds_per_state / (1 if self._workers == 1 else 0.8 * self._workers)
+        sweep = speed * (2.0 if work == 8 else 1.0) * (1.0 if in_memory else 1.15)
+        begin = self._seen.seconds_per_body
+        seconds = Range(
+            sizes.states.low * sweep * _SPEED.low + sizes.bodies.low * begin * 0.7,
+            sizes.states.likely * sweep * _SPEED.likely + sizes.bodies.likely * begin,
+            sizes.states.high * sweep * _SPEED.high + sizes.bodies.high * begin * 2,
+        )
+        return Way(name, options, memory, disk, seconds, memory.high <= limit)
+
+    def _shape(self, steps: int, guess: str, in_memory: bool, work: int, rest: int) -> SweepShape:
+        n, profiles = steps + 1, self._profiles
+        added, states = getattr(self._added, guess)[:n], getattr(self._states, guess)[:n]
+        bodies = int(added.sum())
+        rows = bodies if self._seen.shares_bodies else int((states + np.append(states[1:], 0)).max())
+        slice_bytes = [int(number * self._bytes_per_body) for number in added]
+        slice_bytes[-1] = min(
+            slice_bytes[-1], int(added[-1]) * (8 * max(1, self._seen.n_words) + 8)
+        )  # the end has only keys
+        return SweepShape(
+            level_states=[int(number) for number in states], n_rows=rows, n_bodies=bodies, slice_bytes=slice_bytes,
+            n_columns=self._seen.n_columns, n_humans=len(profiles.humans), n_robots=len(profiles.robot_profiles),
+            n_actions=profiles.n_actions, n_profiles=profiles.n_profiles, work=work, rest=rest, human_phases=1,
+            robot_phases=int(self._phase_2), in_memory=in_memory, goals_by_state=self._seen.goals_by_state,
+            slices_in_memory=in_memory,
+        )  # fmt: skip
+
+    def _peak(self, shape: SweepShape, is_tight: bool) -> float:
+        """The larger of what enumeration and sweep hold at their worst."""
+        slices, words = sum(shape.slice_bytes), self._seen.n_words
+        index = bytes_for(shape.n_bodies, words) if words else 2 * BYTES_PER_STATE * shape.n_bodies
+        largest = max(shape.slice_bytes, default=0)
+        at_hand = slices if shape.in_memory else 0 if is_tight else min(CACHE_BYTES, slices) + min(BACKLOG_BYTES, slices)
+        in_work = 0 if is_tight else min(BLOCK_BYTES, slices)
+        enumerating = index + at_hand + in_work + 2 * largest
+        if is_tight:
+            sweeping = shape.least(self._workers)
+        else:
+            chosen = sizes_within(shape, None, self._workers)
+            assert chosen is not None
+            sweeping = chosen.needs.total + (slices if shape.in_memory else 0)
+        return self._base + max(enumerating, sweeping)
+
+
+def _count(number: Range) -> str:
+    return _ranged(number, lambda value: f"{float(f'{value:.3g}'):,.0f}" if value >= 1000 else f"{value:.0f}")
+
+
+def _size(number: Range) -> str:
+    return "-" if number.high == 0 else _ranged(number, as_text)
+
+
+def _time(number: Range) -> str:
+    def text(seconds: float) -> str:
+        unit, name = (3600, "h") if seconds >= 3600 else (60, "min") if seconds >= 60 else (1, "s")
+        return f"{seconds / unit:.1f} {name}"
+
+    return _ranged(number, text)
+
+
+def _ranged(number: Range, text: Callable[[float], str]) -> str:
+    if number.is_exact:
+        return text(number.likely)
+    return f"{text(number.likely)} ({text(number.low)} to {text(number.high)})"

@@ -1,0 +1,186 @@
+"""A look at the first levels of a world: sizes, speed, and how well they compress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.backward.blocks import LevelBlocks
+from empo_bi.backward.goals import GoalColumns
+from empo_bi.dag.attainment import fixed_goals_of
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.grid_explorer import is_nested
+from empo_bi.dag.levels import LevelSizes, MemoryLevels
+from empo_bi.dag.slices import EXACT, BodySlice
+from empo_bi.enumeration import explorer_for
+from empo_bi.errors import EmpoError, TooManyStatesError
+from empo_bi.memory.budget import Budget
+from empo_bi.memory.watch import Watch
+from empo_bi.options import Params
+from empo_bi.runtime.progress import level_bar
+from empo_bi.solving import Solver
+
+TRIAL_STATES = 20_000  # that are solved to see how long that takes
+MAX_BODIES = 20_000_000
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What the first levels tell.
+
+    Attributes
+    ----------
+    levels : sizes of the levels that were seen
+    n_levels : how many there are in all, as far as is known
+    is_nested : whether each level contains the one before it
+    seconds : it took to enumerate them
+    dag_ratio, result_ratio : bytes on disk for each byte in memory
+    seconds_per_state : of the backward pass, both phases
+    n_columns, n_words : (human, goal) pairs, and words of a key (0 in Python worlds)
+    """
+
+    levels: Sequence[LevelSizes]
+    n_levels: int
+    is_nested: bool
+    shares_bodies: bool
+    n_profiles: int
+    seconds: float
+    dag_ratio: float
+    result_ratio: float
+    seconds_per_state: float
+    n_columns: int
+    n_words: int
+    goals_by_state: bool
+
+    @property
+    def n_bodies(self) -> int:
+        return sum(level.n_bodies for level in self.levels)
+
+    @property
+    def seconds_per_body(self) -> float:
+        return self.seconds / max(1, self.n_bodies)
+
+
+def probe(world: Any, solver_options: dict[str, Any], *, level_fct: Any, seconds: float, progress: bool) -> Probe:
+    """Enumerate levels for so long, and solve the first of them as if nothing came after."""
+    options = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "watch": Watch("planning", "")}
+    explorer = explorer_for(world, level_fct, fixed_goals_of(world), Budget(), options)
+    levels = _FirstLevels()
+    begin = time.perf_counter()
+    spent = 0.0
+    is_complete = False
+    with level_bar("look ahead", explorer.n_levels, progress) as bar:
+        last = 0.0
+        while spent + 1.5 * last < seconds and explorer.n_known < MAX_BODIES / 4:  # the next may take longer than the last
+            piece = explorer.next_level(levels)
+            last = time.perf_counter() - begin - spent
+            spent += last
+            if piece is None:
+                is_complete = True
+                break
+            levels.append(piece, list)
+            bar.update()
+    n_levels = len(levels) if is_complete else explorer.n_levels or 0
+    if n_levels == 0:
+        raise TooManyStatesError(
+            f"after {spent:.1f} s and {explorer.n_known:,} states it is not known how many levels this world has; give steps"
+        )
+    sizes = list(levels.sizes)
+    cumulated = np.cumsum([level.n_bodies for level in sizes])
+    trial = _Trial(world, levels, explorer.n_profiles, explorer.shares_bodies, solver_options)
+    return Probe(
+        levels=sizes,
+        n_levels=n_levels,
+        is_nested=explorer.shares_bodies and [level.n_states for level in sizes] == cumulated.tolist(),
+        shares_bodies=explorer.shares_bodies,
+        n_profiles=explorer.n_profiles,
+        seconds=spent,
+        dag_ratio=_dag_ratio(levels),
+        result_ratio=trial.result_ratio,
+        seconds_per_state=trial.seconds_per_state,
+        n_columns=trial.n_columns,
+        n_words=getattr(getattr(world, "layout", None), "n_words", 0),
+        goals_by_state=trial.goals_by_state,
+    )
+
+
+class _FirstLevels(MemoryLevels):
+    """Keeps the sizes of all levels, and the slices of those that have few states, or that the explorer asks for again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._n_kept = 0
+
+    def append(self, piece: BodySlice, frontier: Any) -> None:
+        super().append(piece, frontier)
+        self._n_kept += len(piece.added)
+        is_wanted = len(self) == 1 or not is_nested(self[0]) or self._n_kept <= TRIAL_STATES
+        if not is_wanted:
+            self._slices[-1] = replace(piece, key_BW=None, count_EJ=None, succ_K=None, prob_K=None, attained=None)
+
+    @property
+    def kept(self) -> list[BodySlice]:
+        return [piece for piece in self if piece.succ_K is not None or piece.key_BW is not None or piece.states]
+
+
+def _dag_ratio(levels: _FirstLevels) -> float:
+    """How well the largest slice compresses."""
+    from empo_bi.store import codec
+
+    largest = max(levels.kept, key=lambda piece: piece.nbytes)
+    _, arrays = codec.to_arrays(replace(largest, states=None), None)
+    return _compressed(list(arrays.values())) / max(1, largest.nbytes)
+
+
+def _compressed(arrays: Sequence[npt.NDArray[Any]]) -> int:
+    from empo_bi.store.encoded import Compression, array_files
+
+    compression = Compression.of(True)
+    return sum(len(data) for array in arrays for _, data in array_files(array, ("",) * array.ndim, compression))
+
+
+class _Trial:
+    """The first levels, solved as if the last of them were the end."""
+
+    def __init__(
+        self, world: Any, levels: _FirstLevels, n_profiles: int, shares_bodies: bool, options: dict[str, Any]
+    ) -> None:
+        dag = Dag(world, _first_of(levels), n_profiles=n_profiles, shares_bodies=shares_bodies)
+        dag.precision = EXACT
+        params = [options.get("params", Params())]
+        solver = Solver(world, params, dag=dag, progress=False, **{k: v for k, v in options.items() if k != "params"})
+        columns = GoalColumns(LevelBlocks(dag, 1024), solver.humans, solver.generator)
+        self.n_columns, self.goals_by_state = columns.n_columns, not columns.is_fixed
+        self.seconds_per_state, self.result_ratio = 5e-6, 0.5  # guesses, should the trial fail
+        try:
+            solver.solutions()  # loads the kernels
+            begin = time.perf_counter()
+            (solution,) = solver.solutions()
+            self.seconds_per_state = (time.perf_counter() - begin) / max(1, dag.n_states)
+        except EmpoError:  # such a short horizon may leave a human without power
+            return
+        t = max(range(dag.horizon), key=lambda t: dag.level_sizes[t], default=0)
+        arrays = [solution.results.get(t, name) for name in ("vh", "ve", "xh", "qr", "vr") if solution.results.has(t, name)]
+        self.result_ratio = _compressed(arrays) / max(1, sum(array.nbytes for array in arrays))
+
+
+def _first_of(levels: _FirstLevels) -> MemoryLevels:
+    """So many levels that few states are in them, the last of which is made the end."""
+    chosen, n_states = MemoryLevels(), 0
+    for t, piece in enumerate(levels.kept):
+        n_states += len(piece.members)
+        is_last = n_states > TRIAL_STATES or t == len(levels.kept) - 1
+        chosen.append(_ended(piece) if is_last else piece, list)
+        if is_last:
+            break
+    chosen.finish()
+    return chosen
+
+
+def _ended(piece: BodySlice) -> BodySlice:
+    return replace(piece, ended=True, expanded=range(0), count_EJ=None, succ_K=None, prob_K=None)
