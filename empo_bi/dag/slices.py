@@ -245,7 +245,7 @@ class SliceBuilder:
 
 
 def _joined(blocks: list[Any], dtype: np.dtype[Any], lengths: list[int] | None = None) -> npt.NDArray[Any]:
-    """Arrays one after the other; the list is empty afterwards. An array of one number stands for as many as it should be."""
+    """Arrays one after the other; the list is empty afterwards. An array of one number stands for as many as needed."""
     lengths = [len(block) for block in blocks] if lengths is None else lengths
     joined: npt.NDArray[Any] = np.empty((sum(lengths), *blocks[0].shape[1:]), dtype=dtype)
     blocks.reverse()

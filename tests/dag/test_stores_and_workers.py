@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from random_worlds import random_worlds
 
 from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, enumeration, load_world, open_dag
 from empo_bi.dag import python_explorers
+from empo_bi.memory import budget
+from empo_bi.memory.budget import Budget
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.store.zarr_levels import ZarrLevels
 
@@ -121,17 +124,22 @@ def test_a_level_that_was_read_ahead_is_not_read_again(tmp_path: Path, monkeypat
 
 def test_the_cache_keeps_to_its_share_of_the_memory_limit(tmp_path: Path) -> None:
     enumerate_dag(load_world("asymmetric_freeing", max_steps=15), store=tmp_path / "dag", progress=False)
-    dag = open_dag(tmp_path / "dag", memory_limit="4MB")
+    dag = open_dag(tmp_path / "dag", memory_limit=Budget().held + 4_000_000)
     assert isinstance(dag.levels, ZarrLevels)
     for t in (15, 3, 14):
         dag.level(t)
         assert 0 < dag.levels._cache.nbytes <= 1_000_000
 
 
-def test_a_run_that_outgrows_its_memory_limit_stops_and_can_be_continued(tmp_path: Path) -> None:
+def test_a_run_that_outgrows_its_memory_limit_stops_and_can_be_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = load_world("asymmetric_freeing", max_steps=6)
-    with pytest.raises(MemoryLimitError, match=r"the process holds .* MB.*more than memory_limit=50 MB.*store=PATH"):
-        enumerate_dag(world, store=tmp_path / "dag", memory_limit="50MB", progress=False)
+    held = itertools.count(10_000_000, 5_000_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(budget, "resident_bytes", lambda: next(held))
+        with pytest.raises(MemoryLimitError, match=r"the process holds .* MB.*more than memory_limit=50 MB.*store=PATH"):
+            enumerate_dag(world, store=tmp_path / "dag", memory_limit="50MB", progress=False)
     assert not open_dag(tmp_path / "dag").is_finished
     assert_same(enumerate_dag(world, store=tmp_path / "dag", progress=False), enumerate_dag(world, progress=False))
 

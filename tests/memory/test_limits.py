@@ -117,7 +117,8 @@ def test_a_sweep_that_cannot_fit_says_what_it_needs_for_what_and_what_would_help
         solve(world, params, dag=dag, precision="float64", memory_limit="155MB", progress=False)
     message = str(caught.value)
     for part in ("for Python, libraries", "for tables of values", "for all solved levels", "results on disk (out=PATH",
-                 "precision='float16'", "one set of parameters at a time", "half as many goals", "a horizon of "):  # fmt: skip
+                 "precision='float16'", "one set of parameters at a time", "half as many goals",
+                 "a horizon of "):  # fmt: skip
         assert part in message, message
     assert set(allocated) <= {0}
     shorter = int(re.search(r"a horizon of (\d+) steps", message)[1])  # type: ignore[index]
