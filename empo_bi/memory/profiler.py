@@ -174,10 +174,10 @@ class MemoryProfiler:
             _, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
         place = range(len(self.snapshots))
         names = self.owners
-        stacks = [[s.owners.get(name, 0) / 1e6 for s in self.snapshots] for name in names]
-        if stacks:
-            colours = plt.get_cmap("cividis")([i / max(1, len(names) - 1) for i in range(len(names))])
-            ax.stackplot(place, stacks, labels=names, colors=colours, alpha=0.8)
+        stacks = [[max(0, s.unexplained) / 1e6 for s in self.snapshots]]
+        stacks += [[s.owners.get(name, 0) / 1e6 for s in self.snapshots] for name in names]
+        colours = plt.get_cmap("cividis")([i / max(1, len(names)) for i in range(len(names))])
+        ax.stackplot(place, stacks, labels=[_REST, *names], colors=["lightgrey", *colours], alpha=0.8)
         ax.plot(place, [s.resident / 1e6 for s in self.snapshots], color="black", label="resident")
         if any(s.workers for s in self.snapshots):
             total = [(s.resident + s.workers) / 1e6 for s in self.snapshots]
@@ -191,7 +191,7 @@ class MemoryProfiler:
             ax.axvline(i - 0.5, color="grey", linewidth=0.8)
         phases = list(dict.fromkeys(s.doing for s in self.snapshots))
         ax.set(xlabel=f"level ({', then '.join(phases)})", ylabel="memory [MB]", ylim=(0, None), title="Memory by level")
-        ax.legend(loc="upper left", fontsize="small")
+        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize="small")
         return ax
 
     def write(self, folder: Path) -> list[Path]:
