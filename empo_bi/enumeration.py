@@ -23,6 +23,7 @@ from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.interrupts import kept_interrupts
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.layout import FORMAT, VERSION
 from empo_bi.world.gridworld import GridWorld, load_world
@@ -37,7 +38,8 @@ BLOCK_BYTES = BLOCK_PAIRS * _BYTES_PER_PAIR
 CACHE_BYTES = 256 << 20  # of slices that stay in memory, though they are on disk
 BACKLOG_BYTES = 32 << 20  # of slices that wait to be written
 MEMORY_REMEDY = (
-    "Keep the levels on disk (store=PATH or True; a given place can be continued), shorten the horizon, or allow more"
+    "Keep the levels on disk (store=PATH or True, in solve out=PATH; a given place can be continued), shorten the horizon, "
+    "or allow more"
 )
 
 
@@ -132,7 +134,11 @@ def enumerate_dag(
     watch.give_back = levels.give_back
     watch.owners = lambda: {"index of states": explorer.nbytes, "slices at hand": levels.cached_bytes}
     try:
-        _fill(levels, explorer, progress, watch)
+        if isinstance(world, GridWorld):
+            with kept_interrupts() as watch.interrupts:
+                _fill(levels, explorer, progress, watch)
+        else:  # whose own functions may take long
+            _fill(levels, explorer, progress, watch)
     finally:
         watch.forget()  # or the explorer's index would wait for the garbage collector
     table = _goal_table(goals, is_stored=is_stored)
@@ -294,11 +300,6 @@ def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> N
                 bar.set_postfix_str(f"{explorer.n_known:,} bodies", refresh=False)
                 bar.update()
         levels.finish()
-    except SystemError as error:
-        levels.close()
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # Ctrl-C while a kernel was being loaded
-            raise KeyboardInterrupt from error
-        raise
     except BaseException:
         levels.close()
         raise

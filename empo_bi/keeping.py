@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from empo_bi.dag.identity import added_attributes, digest_of, key_of
+from empo_bi.dag.contents import added_attributes
+from empo_bi.dag.identity import digest_of, key_of
 from empo_bi.errors import StoreNotFoundError
 from empo_bi.results.levels import ARRAYS, MemoryResults, ResultLevels
 from empo_bi.world.gridworld import GridWorld
@@ -40,13 +41,17 @@ def is_begun(out: Any, content: dict[str, Any]) -> bool:
     from empo_bi.store.places import place_of
     from empo_bi.store.zarr_results import ZarrResults
 
-    folder = Path(out) / _folder_name(content)
-    if not are_same(content, content) or not folder.is_dir():
+    if not has_folder(out, content):
         return False
     try:
-        return len(ZarrResults.open(place_of(folder)).levels) > 0
+        return len(ZarrResults.open(place_of(Path(out) / _folder_name(content))).levels) > 0
     except StoreNotFoundError:  # it was begun, and killed before anything was written
         return False
+
+
+def has_folder(out: Any, content: dict[str, Any]) -> bool:
+    """Whether there is a folder for a question, whatever is in it."""
+    return are_same(content, content) and (Path(out) / _folder_name(content)).is_dir()
 
 
 def _folder_name(content: dict[str, Any]) -> str:

@@ -24,12 +24,12 @@ from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.sweep import Strand, Sweep
 from empo_bi.checks import check_dag, check_out, check_sequence_of, checked_agents, checked_generator
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.identity import key_of, world_key
+from empo_bi.dag.identity import digest_of, key_of, world_key
 from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
-from empo_bi.keeping import are_same, check_archive, durations_key, is_begun, results_for, write_archive
+from empo_bi.keeping import are_same, check_archive, durations_key, has_folder, is_begun, results_for, write_archive
 from empo_bi.memory.budget import Budget
 from empo_bi.memory.machine import trim
 from empo_bi.memory.monitor import MemoryMonitor
@@ -41,6 +41,7 @@ from empo_bi.results.levels import ResultLevels
 from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.interrupts import kept_interrupts
 from empo_bi.runtime.progress import say
 
 MEMORY_REMEDY = (
@@ -290,10 +291,12 @@ class Solver:
             self._watch.give_back = partial(_give_back, blocks, list(results.values()))
             self._watch.owners = partial(_owners, self.dag, strands)
             asks = self._prior is not None or any(p.believed_others_policy is not None for p in self._all_params)
-            Sweep(
+            sweep = Sweep(
                 blocks, setting, strands, self._workers, wants_states=asks, asks_durations=not setting.unit_durations,
                 waits=sizes.waits, progress=self._progress, after_block=self._watch.look, after_level=self._tell,
-            ).run()  # fmt: skip
+            )  # fmt: skip
+            with kept_interrupts() as self._watch.interrupts:
+                sweep.run()
             given_up = [strand.sink for strand in strands if strand.is_given_up]
             for i in list(results):
                 if any(results[i] is sink for sink in given_up):
@@ -329,8 +332,9 @@ class Solver:
     def _forget(self, setting: Setting) -> None:
         """With ``overwrite``, what was solved with wider tables goes as well, or later calls would prefer it."""
         for i in range(len(self.params) if self._overwrite else 0):
-            if self._is_begun(i, setting):
-                self._results(self._content(self.params[i], setting), setting, overwrite=True).remove()
+            content = self._content(self.params[i], setting)
+            if self._has_folder and has_folder(self._out, content):
+                self._results(content, setting, overwrite=True).remove()
 
     def _results(self, content: dict[str, Any], setting: Setting, *, overwrite: bool) -> ResultLevels:
         return results_for(self._out, content, self._about(setting), self._compression, overwrite)
@@ -388,7 +392,7 @@ class Solver:
         return {
             "title": title_of(self.world),
             "horizon": self.dag.horizon,
-            "goals": [[repr(goal) for goal in known] for known in setting.goals.goals],
+            "goals": setting.goals.names,
             "robot_profiles": [list(profile) for profile in setting.profiles.robot_profiles],
         }
 
@@ -403,6 +407,7 @@ class Solver:
             "humans": self.humans,
             "robots": self.robots,
             "goals": setting.goals.key(),
+            "goal_names": digest_of(repr(setting.goals.names)),  # a generator may yield them in another order next time
             "params": params.describe(),
             "human_params": None if self._human_params is None else self._human_params.describe(),
             "belief": key_of(human_params.believed_others_policy),

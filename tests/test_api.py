@@ -498,7 +498,7 @@ def watched(kernel: Callable[..., Any], names: set[str]) -> Callable[..., Any]:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """Many small blocks, and the names of the threads that compute them, by phase."""
     names: dict[str, set[str]] = {"phase 1": set(), "phase 2": set()}
-    monkeypatch.setattr(empo_bi.solving, "BLOCK_STATES", 4)
+    monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", 4)
     for phase, kernel in (("phase 1", "human_block"), ("phase 2", "robot_block")):
         original = getattr(empo_bi.backward.phases, kernel)
         monkeypatch.setattr(empo_bi.backward.phases, kernel, watched(original, names[phase]))

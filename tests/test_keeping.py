@@ -146,3 +146,10 @@ def test_a_solve_goes_on_in_a_folder_with_nothing_in_it(left: list[str], tmp_pat
     for solution, params in zip(found, (STEEP, MILD), strict=True):
         assert_same(solution, solved(params))
     assert folders(tmp_path) == before
+
+
+def test_whoever_replaces_everything_also_replaces_what_is_damaged(wide_folder: Path) -> None:
+    marker = next(iter(sorted(wide_folder.glob("level_*")))) / "zarr.json"
+    marker.write_text(marker.read_text().replace('"level": ', '"level": 1'))
+    assert solved(MILD, out=wide_folder.parent, overwrite=True).precision.work == "float32"
+    assert not wide_folder.exists()

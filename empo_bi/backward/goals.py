@@ -7,6 +7,7 @@ every state, once, before the sweep; each goal that it ever yields becomes a col
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,6 +56,11 @@ class GoalColumns:
     @property
     def n_columns(self) -> int:
         return len(self.humans) * self.n_goals
+
+    @property
+    def names(self) -> list[list[str]]:
+        """Of each human's goals, in the order of the columns; the same in every process."""
+        return [[re.sub(r" at 0x[0-9a-f]+", "", repr(goal)) for goal in known] for known in self.goals]
 
     @property
     def is_fixed(self) -> bool:

@@ -78,8 +78,10 @@ def expected_over_others(out_AHG, in_UHG, weight_HU, profile_HAO, cell):  # type
                 p = cell[0]
                 if o + 4 <= n_others:
                     j, k, n = u_O[o + 1], u_O[o + 2], u_O[o + 3]
-                    cell[0], cell[1], cell[2] = weight_HU[h, j], weight_HU[h, k], weight_HU[h, n]
-                    q, s, t = cell[0], cell[1], cell[2]
+                    cell[0], cell[1] = weight_HU[h, j], weight_HU[h, k]  # the third is taken, see add_continuation
+                    q, s = cell[0], cell[1]
+                    cell[0] = weight_HU[h, n]
+                    t = cell[0]
                     i_G, j_G, k_G, n_G = in_UHG[i, h], in_UHG[j, h], in_UHG[k, h], in_UHG[n, h]
                     if o == 0:
                         for g in range(out_G.size):

@@ -133,7 +133,7 @@ def sizes_within(shape: SweepShape, room: int | None, workers: int) -> SweepSize
         spare = room - fixed.total
         block = min(block, spare // 4 // per_block_state)
         cache, backlog = min(cache, spare // 2), min(backlog, spare // 8)
-        if block < _SMALLEST_BLOCK:
+        if block < min(_SMALLEST_BLOCK, BLOCK_STATES):
             return None if shape.waits or shape.in_memory else sizes_within(replace(shape, waits=True), room, workers)
     return SweepSizes(
         block, cache, backlog, shape.waits,

@@ -8,6 +8,7 @@ from empo_bi.memory.budget import Budget
 from empo_bi.memory.machine import trim
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
+from empo_bi.runtime.interrupts import Interrupts
 
 
 class Watch:
@@ -22,6 +23,7 @@ class Watch:
     ----------
     give_back : lets go of what can be had again
     owners : tells what arrays are held
+    interrupts : whether Ctrl-C was pressed meanwhile
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Watch:
         self._monitor, self._profiler = monitor, profiler
         self.give_back: Callable[[], None] | None = None
         self.owners: Callable[[], Mapping[str, int]] = dict
+        self.interrupts = Interrupts()
         self._n_done = 0
 
     def forget(self) -> None:
@@ -47,6 +50,7 @@ class Watch:
     def look(self, n_states: int = 0, more: int = 0) -> None:
         """After ``n_states`` more states; ``more`` bytes are about to be allocated."""
         self._n_done += n_states
+        self.interrupts.check()
         self.budget.check(self._doing, self._remedy, more)
         if self._monitor is not None:
             self._monitor.check(self._n_done, give_back=self.give_back)

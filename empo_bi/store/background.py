@@ -41,24 +41,30 @@ class BackgroundWriter:
         """Of levels that wait, or are being written."""
         return sum(job.nbytes for job in self._jobs)
 
-    def put(self, t: int, nbytes: int, write: Callable[[], Json], groups: tuple[str, ...]) -> None:
-        """``write()`` returns the level's commit marker. If it fails, the ``groups`` that it may have begun are removed."""
+    def put(self, t: int, nbytes: int, write: Callable[[], Json], groups: tuple[str, ...], obsolete: str) -> None:
+        """``write()`` returns the level's commit marker. If it fails, the ``groups`` that it may have begun are removed.
+
+        ``obsolete`` is a group that nobody needs once the level is committed. Should it stay, the next start removes it.
+        """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="empo_bi-write")
-        self._jobs.append(_Job(t, nbytes, self._pool.submit(self._write, t, write, groups)))
+        self._jobs.append(_Job(t, nbytes, self._pool.submit(self._write, t, write, groups, obsolete)))
 
-    def _write(self, t: int, write: Callable[[], Json], groups: tuple[str, ...]) -> Json:
+    def _write(self, t: int, write: Callable[[], Json], groups: tuple[str, ...], obsolete: str) -> Json:
         with reporting(self._files.name, t), one_blosc_thread():
             if self._has_failed:
                 raise StoreError(f"{self._files.name}: level {t} was not written, since one before it could not be")
             try:
-                return write()
+                marker = write()
             except Exception:
                 self._has_failed = True
                 for half_written in groups:
                     with contextlib.suppress(Exception):
                         self._files.delete(half_written)
                 raise
+            with contextlib.suppress(Exception):
+                self._files.delete(obsolete)
+            return marker
 
     def written(self, *, backlog: int = -1, through: int | None = None) -> Iterator[Json]:
         """Commit markers of levels that have been written.

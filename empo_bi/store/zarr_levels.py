@@ -307,7 +307,7 @@ class ZarrLevels:
         if self._states is None and piece.states is not None:
             self._kept_states[t] = piece.states
         write = partial(self._write_level, t, piece, frontier())
-        self._writer.put(t, piece.nbytes, write, groups=(level_name(t), frontier_name(t)))
+        self._writer.put(t, piece.nbytes, write, groups=(level_name(t), frontier_name(t)), obsolete=frontier_name(t - 1))
         self._cache.put(t, piece)
 
     def _wait(self) -> None:
@@ -330,8 +330,6 @@ class ZarrLevels:
             group = f"{frontier_name(t)}/{i}"
             self._files.write_record(group, self._write_arrays(group, ahead))
         self._files.write_record(level_name(t), marker)
-        if t > 0:
-            self._files.delete(frontier_name(t - 1))
         return marker
 
     def _write_arrays(self, group: str, piece: BodySlice) -> Json:

@@ -164,7 +164,7 @@ class ZarrResults:
         carried = carry() if t > 0 and not self.place.is_temporary else {}  # nobody continues a temporary store
         nbytes = sum(array.nbytes for array in [*arrays.values(), *carried.values()])
         write = partial(self._write_level, t, arrays, carried)
-        self._writer.put(t, nbytes, write, groups=(level_name(t), carry_name(t)))
+        self._writer.put(t, nbytes, write, groups=(level_name(t), carry_name(t)), obsolete=carry_name(t + 1))
         self._handed_over = t
 
     def settle(self, t: int) -> None:
@@ -176,7 +176,6 @@ class ZarrResults:
         if carried:
             self._files.write_record(carry_name(t), self._write_arrays(carry_name(t), carried, _RAW))
         self._files.write_record(level_name(t), marker)
-        self._files.delete(carry_name(t + 1))
         return marker
 
     def _write_arrays(self, group: str, arrays: Arrays, compression: Compression) -> Json:

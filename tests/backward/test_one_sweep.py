@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planning_worlds import Places
 from store_tools import step_of
 
 from empo_bi import Params, Solution, compute_human_policy_prior, compute_robot_policy, enumerate_dag, load_world, solve
@@ -179,7 +180,7 @@ def solved(kind: str, params: Any = PARAMS, **options: Any) -> Any:
 @pytest.fixture
 def block_states(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets the size of blocks."""
-    return partial(monkeypatch.setattr, "empo_bi.solving.BLOCK_STATES")
+    return partial(monkeypatch.setattr, "empo_bi.backward.needs.BLOCK_STATES")
 
 
 # --- who computes -----------------------------------------------------------------------------------------------------
@@ -473,3 +474,43 @@ def test_the_documented_functions_are_the_same_sweep_in_full_precision() -> None
     for t in range(expected.dag.horizon + 1):
         states = expected.dag.states(t)
         assert [Vr[state] for state in states] == expected.values.V_r[t].tolist()
+
+
+# --- discounts that come with each transition -------------------------------------------------------------------------
+
+
+class Strolling:
+    """Two humans and a robot with four actions each, on a ring of four places; some steps take longer."""
+
+    agents = ("human", "robot", "human")
+    action_space = SimpleNamespace(n=4)
+    human_agent_indices, robot_agent_indices = (0, 2), (1,)
+    time_homogeneous = True
+
+    def __init__(self) -> None:
+        self.possible_goal_generator = Places(0.4, 0.3, 0.2, 0.6)
+
+    def initial_state(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        step, place = state
+        if step >= 3:
+            return None
+        return [(0.5, (step + 1, (place + actions[0] - actions[2]) % 4)), (0.5, (step + 1, (place + actions[1]) % 4))]
+
+    def transition_durations(self, state: Any, actions: Any, transitions: Any) -> list[float]:
+        return [1.0 if after[1] % 2 else 2.5 for _, after in transitions]
+
+
+@pytest.mark.parametrize("precision", ["float16", "float64"])
+def test_durations_with_four_others_do_not_depend_on_blocks(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four profiles of others are contracted at a time, in cells beside the one that attained goals are worth."""
+    found = []
+    for block_states in (1, 1024):
+        monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", block_states)
+        found.append(solve(Strolling(), Params(gamma_h=0.9, gamma_r=0.9), precision=precision, progress=False))
+    for t in range(4):
+        for name in ("vh", "ve", "xh", "qr", "vr"):
+            assert np.array_equal(found[0].results.get(t, name), found[1].results.get(t, name))
+    assert found[0].values.V_r[0][0] == pytest.approx(-7.079, abs=1e-3)

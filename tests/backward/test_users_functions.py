@@ -39,7 +39,7 @@ class Asked:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """With blocks of one state, so that a level of four has enough of them for several threads."""
-    monkeypatch.setattr("empo_bi.solving.BLOCK_STATES", 1)
+    monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", 1)
     return Asked()
 
 

@@ -134,7 +134,7 @@ def test_of_a_list_only_the_set_that_needs_it_is_solved_again(
 
 def test_several_threads_may_find_out_at_once_that_a_set_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [solved(params) for params in (STEEP, MILD)]
-    monkeypatch.setattr("empo_bi.solving.BLOCK_STATES", 1)
+    monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", 1)
     monkeypatch.setattr("empo_bi.backward.sweep.PARALLEL_BLOCKS", 1)
     for found, alone in zip(solved([STEEP, MILD], workers=2), expected, strict=True):
         assert found.precision == alone.precision

@@ -6,17 +6,23 @@ import functools
 import importlib
 import json
 import sys
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from types import MethodType
-from typing import Any
+from types import MethodType, SimpleNamespace
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
-from planning_worlds import Ring
+from numba import njit
+from planning_worlds import At, Ring
 from store_tools import environment, run_python
 
 from empo_bi import GridWorld, Params, compute_human_policy_prior, load_world, solve
-from empo_bi.dag.identity import added_attributes, key_of
+from empo_bi.dag.contents import added_attributes
+from empo_bi.dag.identity import key_of
 from empo_bi.results.priors import CallablePrior
 
 # What a user may have in a file of his own. A belief depends on what stands beside it.
@@ -212,11 +218,61 @@ def test_what_one_function_made_cannot_be_told_from_what_it_made_before() -> Non
     assert key_of(functools.partial(functools.partial(lambda *_: None))) is None
 
 
-def test_a_function_without_source_cannot_be_told_from_others() -> None:
-    """As one that was typed in by hand."""
+def typed(share: float) -> Any:
+    """A function and a class without source, as those that were typed in by hand."""
     namespace: dict[str, Any] = {"__name__": "nowhere"}
-    exec("def typed(state, human, goal):\n    return [0.5, 0.5]", namespace)
-    assert key_of(namespace["typed"]) is None
+    exec(f"def prior(state, human, goal):\n    return [{share}, 0.5]\nclass Habit:\n    act = prior", namespace)
+    return namespace
+
+
+@pytest.mark.parametrize("make", [lambda found: found["prior"], lambda found: found["Habit"]()])
+def test_what_has_no_source_is_told_by_its_bytecode(make: Any) -> None:
+    one, again, other = (key_of(make(typed(share))) for share in (0.5, 0.5, 0.25))
+    assert one == again is not None
+    assert other not in (None, one)
+
+
+LAZINESS = 0.1
+
+
+def lazy_prior(state: Any, human: int, goal: Any) -> list[float]:
+    return [LAZINESS, helping(goal)]
+
+
+def helping(goal: Any) -> float:
+    return 1 - LAZINESS
+
+
+class LazyPrior:
+    def __call__(self, state: Any, human: int, goal: Any) -> list[float]:
+        return lazy_prior(state, human, goal)
+
+
+@pytest.mark.parametrize("thing", [lazy_prior, LazyPrior(), helping, functools.partial(lazy_prior, 1)])
+def test_global_values_that_a_function_uses_count(thing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key_of(thing)
+    monkeypatch.setitem(globals(), "UNUSED", 1)
+    assert key_of(thing) == before is not None
+    monkeypatch.setitem(globals(), "LAZINESS", 0.5)
+    assert key_of(thing) not in (None, before)
+
+
+def test_modules_that_a_function_uses_count(users_module: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(*change: str) -> str | None:
+        monkeypatch.setitem(globals(), "users_file", users_module(*change))
+        return key_of(use_module)
+
+    before = key()
+    assert key() == before is not None
+    assert key(*CHANGE) not in (None, before)
+    users_module().SHARES = (0.5, 0.5)
+    sys.modules["users_file"].SHARES = (0.1, 0.9)
+    monkeypatch.setitem(globals(), "users_file", sys.modules["users_file"])
+    assert key_of(use_module) not in (None, before)
+
+
+def use_module(state: Any, human: int, goal: Any) -> Any:
+    return users_file.SHARES  # type: ignore[name-defined]  # noqa: F821
 
 
 # --- objects and their methods ----------------------------------------------------------------------------------------
@@ -362,3 +418,105 @@ def test_durations_that_depend_on_what_a_user_put_on_a_gridworld_have_folders_of
     assert len(list(tmp_path.glob("solution-*"))) == 2
     solve(paced(3.0), params, out=tmp_path, progress=False)
     assert len(list(tmp_path.glob("solution-*"))) == 2
+
+
+# --- contents of all kinds --------------------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    pace: float
+    name: str = "pair"
+
+
+class Table(dict[str, float]):
+    pass
+
+
+@dataclass(frozen=True)
+class Frozen:
+    pace: float
+
+
+@dataclass
+class Plain:
+    pace: float
+    inner: Any = None
+
+
+class Reduced:
+    def __init__(self, pace: float) -> None:
+        self._pace = [pace]
+
+    def __reduce__(self) -> Any:
+        return Reduced, (self._pace[0],)
+
+
+def in_a_ring(back: bool) -> Keeper:
+    """Two things, the second of which refers back to the first, or to itself."""
+    first, second = Keeper(None), Keeper(None)
+    first.held, second.held = second, first if back else second
+    return first
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Pair, Frozen, Plain, Reduced, Keeper, lambda x: Table(pace=x), lambda x: {"a": Pair(x)}, lambda x: {Pair(x): 1},
+        lambda x: OrderedDict(a=x), lambda x: defaultdict(float, a=x), lambda x: deque([x]), lambda x: SimpleNamespace(a=x),
+        lambda x: np.array([Keeper(x)], dtype=object), lambda x: np.float32(x), lambda x: frozenset({Pair(x)}),
+        lambda x: Plain(1.0, Frozen(x)), lambda x: in_a_ring(x > 1), lambda x: Fraction(x),
+    ],
+)  # fmt: skip
+def test_different_contents_have_different_keys_and_equal_ones_the_same(make: Any) -> None:
+    one, again, other = (key_of(Keeper(make(x))) for x in (1.0, 1.0, 2.0))
+    assert one == again is not None
+    assert other not in (None, one)
+
+
+def test_things_in_a_net_are_told_once_each() -> None:
+    """Were every path through the net told, this would not end in our time."""
+    net = {(x, y): Keeper([]) for x in range(4) for y in range(5)}
+    for (x, y), node in net.items():
+        node.held += [net[place] for place in ((x + 1, y), (x, y + 1), (x - 1, y), (x, y - 1)) if place in net]
+    assert key_of(net[0, 0]) is not None
+
+
+@pytest.mark.parametrize("wrap", [functools.cache, functools.lru_cache(maxsize=8), njit, np.vectorize])
+def test_functions_that_are_wrapped_count_with_their_source(wrap: Any, users_module: Importer) -> None:
+    before = key_of(wrap(users_module().belief))
+    assert key_of(wrap(users_module().belief)) == before is not None
+    assert key_of(wrap(users_module(*CHANGE).belief)) not in (None, before)
+
+
+def test_a_file_that_is_named_like_one_of_pythons_own_is_still_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    keys = []
+    for pace in (1.0, 2.0):
+        (tmp_path / "statistics.py").write_text(f"class Habit:\n    def pace(self):\n        return {pace}\n")
+        script = "import sys; sys.path.insert(0, sys.argv[1]); import statistics; from empo_bi.dag.identity import key_of; "
+        child = run_python(script + "print(key_of(statistics.Habit()))", tmp_path)
+        assert child.returncode == 0, child.stderr
+        keys.append(child.stdout.strip())
+    assert "None" not in keys
+    assert keys[0] != keys[1]
+
+
+class InSomeOrder:
+    """A generator whose goals come in the order of its table, which is not part of its key."""
+
+    def __init__(self, *names: str) -> None:
+        self.table = {name: At({"three": 3, "zero": 0}[name]) for name in names}
+
+    def generate(self, state: Any, human: int) -> Any:
+        return ((goal, 0.5) for goal in self.table.values())
+
+
+def test_goals_that_come_in_another_order_next_time_are_not_mixed_up(tmp_path: Path) -> None:
+    for order in (("zero", "three"), ("three", "zero")):
+        world = Ring()
+        options: dict[str, Any] = {"possible_goal_generator": InSomeOrder(*order), "progress": False}
+        kept, fresh = solve(world, out=tmp_path, **options), solve(world, **options)
+        state = world.initial_state()
+        assert kept.Vh[state] == fresh.Vh[state]

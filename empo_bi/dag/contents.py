@@ -1,0 +1,213 @@
+"""Digests of users' things (worlds, goals, beliefs, priors) that count their values and the source of their code.
+
+Two things that differ in anything that may matter get different digests, the same thing gets the same one in every process,
+and where that cannot be told, there is none. A store made for one thing is then never taken for that of another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import sys
+import sysconfig
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from joblib.hashing import NumpyHasher
+
+from empo_bi.world.gridworld import GridWorld
+
+# Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.
+NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
+NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
+
+_PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, type(None))
+_OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {
+    "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
+    "observation_space", "layout", "tables", "codec", "_profiles", "_step_count", "_key",
+}  # fmt: skip
+
+
+class ContentHasher(NumpyHasher):
+    """joblib's hasher, except that functions and classes are told by their source, not by their names, at any depth.
+
+    It pickles a thing and hashes the bytes; so whatever a thing tells pickle about itself counts, things that are shared are
+    told once, and cycles are no trouble.
+    """
+
+    def __init__(self, code: dict[Any, str] | None = None) -> None:
+        super().__init__(hash_name="sha1")
+        self._code: dict[Any, str] = {} if code is None else code  # digests of classes, functions and modules met so far
+        self._worlds: dict[int, str] = {}
+
+    def save(self, thing: Any) -> None:
+        super().save(self._told(thing))
+
+    def _told(self, thing: Any) -> Any:
+        """What stands for a thing that pickle would tell by its name, or in an order that changes."""
+        if isinstance(thing, type):
+            return thing if is_library(thing.__module__) else self._class(thing)
+        if isinstance(thing, FunctionType):
+            return thing if is_library(thing.__module__) else self._function(thing)
+        if isinstance(thing, ModuleType):
+            return f"module {thing.__name__}" if is_library(thing.__name__) else self._module(thing)
+        if isinstance(thing, frozenset):
+            return ["frozenset", set(thing)]
+        if isinstance(thing, MethodType) and getattr(type(thing.__self__), thing.__name__, None) != thing.__func__:
+            return ["method", thing.__func__, thing.__self__]  # bound by hand, or a class method
+        if callable(thing) and callable(getattr(thing, "__wrapped__", None)) and is_library(type(thing).__module__):
+            return ["wrapped", type(thing), thing.__wrapped__]  # a cached function, say
+        if callable(getattr(thing, "py_func", None)):
+            return ["compiled", thing.py_func]  # by numba
+        if callable(getattr(thing, "transition_probabilities", None)):
+            return self._world(thing)
+        return thing
+
+    def _function(self, function: FunctionType) -> Any:
+        if function.__closure__ or "<" in function.__qualname__:
+            raise TypeError(f"{function.__qualname__} cannot be told from others")
+        if function not in self._code:
+            self._code[function] = f"function {function.__qualname__}"  # for those that call themselves
+            self._code[function] += " " + ContentHasher(self._code).hash(
+                [source_of(function), function.__defaults__, function.__kwdefaults__, globals_used_by(function)]
+            )
+        return self._code[function]
+
+    def _module(self, module: ModuleType) -> Any:
+        """A module that a function uses: its source, and its values as they are now."""
+        if module not in self._code:
+            self._code[module] = f"module {module.__name__}"
+            values = {name: value for name, value in vars(module).items() if isinstance(value, _PLAIN) and name[:2] != "__"}
+            self._code[module] += " " + ContentHasher(self._code).hash([source_of(module), values])
+        return self._code[module]
+
+    def _class(self, kind: type) -> str:
+        if kind not in self._code:
+            self._code[kind] = f"class {kind.__qualname__}"  # for those that refer to themselves
+            self._code[kind] += " " + ContentHasher(self._code).hash(code_of(kind))
+        return self._code[kind]
+
+    def _world(self, world: Any) -> Any:
+        if id(world) in self._worlds:
+            return self._worlds[id(world)]
+        self._worlds[id(world)] = f"world {len(self._worlds)}"
+        if isinstance(world, GridWorld):
+            return ["gridworld", type(world), *about_gridworld(world)]
+        return ["world", type(world), attributes_of(world)]
+
+
+def digest_of_content(thing: Any) -> str | None:
+    """A digest of all that a thing holds; None if it cannot be told from others."""
+    try:
+        return str(ContentHasher().hash(thing))
+    except Exception:  # whatever pickling runs into in the user's own classes, or where there is no source
+        return None
+
+
+def attributes_of(world: Any) -> list[tuple[str, Any]]:
+    """What is on a world, but for what planning left there."""
+    slots = [name for base in type(world).__mro__ for name in getattr(base, "__slots__", ()) if hasattr(world, name)]
+    found = {**getattr(world, "__dict__", {}), **{name: getattr(world, name) for name in slots}}
+    return sorted((name, value) for name, value in found.items() if name not in NOT_PART_OF_A_WORLD)
+
+
+def about_gridworld(world: GridWorld) -> list[Any]:
+    """Its map and rules, as compiled, its horizon and who is who, and what somebody has put on it."""
+    fields = [(f.slot, f.word, f.shift, f.width) for f in world.layout.fields]
+    tables = [world.action_names, fields, world.tables.n_words, world.tables.world, world.tables.chances, world.initial_key]
+    roles = [world.human_agent_indices, world.robot_agent_indices]
+    return [tables, world.max_steps, roles, added_attributes(world)]
+
+
+def added_attributes(world: GridWorld) -> dict[str, Any]:
+    """What somebody has put on a gridworld beyond its map and rules."""
+    return {name: value for name, value in vars(world).items() if name not in _OF_A_GRIDWORLD}
+
+
+def code_of(kind: type) -> list[Any]:
+    """What defines a class and its bases: their source, what their functions use from outside, and attributes' values."""
+    found: list[Any] = []
+    for base in kind.__mro__:
+        if is_library(base.__module__):
+            found.append(base)
+            continue
+        source_file = getattr(sys.modules.get(base.__module__), "__file__", None)
+        found += [base.__qualname__, source_of(base)]
+        for name, value in sorted(vars(base).items()):
+            function = getattr(value, "__func__", value)  # of class methods and static methods
+            function = getattr(function, "fget", function)  # of properties
+            if isinstance(function, FunctionType):
+                found.append([name, _beyond_the_source(function, source_file)])
+            elif not name.startswith(("__", "_abc_")) and not hasattr(value, "__get__"):
+                found.append([name, value])
+    return found
+
+
+def _beyond_the_source(function: FunctionType, source_file: str | None) -> Any:
+    """What the source of a class does not tell about one of its functions."""
+    code = function.__code__
+    if source_file is not None and code.co_filename != source_file:
+        is_made = code.co_filename.startswith("<") or is_library(function.__globals__.get("__name__", ""))
+        return None if is_made else function  # by dataclasses and the like, or it was put there by somebody else
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    closed_over = [content for content in cells if not isinstance(content, type)]  # super() closes over the class itself
+    return [closed_over, function.__defaults__, function.__kwdefaults__, globals_used_by(function)]
+
+
+def globals_used_by(function: FunctionType) -> dict[str, Any]:
+    """Values of global names that a function mentions, as they are now; library code is left out."""
+    names, waiting = set(), [function.__code__]
+    while waiting:
+        code = waiting.pop()
+        names |= set(code.co_names)
+        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    found = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
+    return {name: value for name, value in found.items() if not is_library(_home_of(value))}
+
+
+def _home_of(value: Any) -> str | None:
+    """The module of a function or class, the name of a module; None for values."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    return value.__module__ if isinstance(value, type | FunctionType | BuiltinFunctionType) else None
+
+
+def source_of(thing: Any) -> Any:
+    """The source of the module that defines something, since it may use what stands beside it.
+
+    Where there is none, as for what was typed in, that of the thing itself; and where there is not even that, its bytecode.
+    """
+    module = thing if isinstance(thing, ModuleType) else inspect.getmodule(thing)
+    for source in (module, thing):
+        with contextlib.suppress(OSError, TypeError):
+            if source is not None:
+                return inspect.getsource(source)
+    parts = [thing] if isinstance(thing, FunctionType) else vars(thing).values()
+    functions = [part for part in parts if isinstance(part, FunctionType)]
+    if not functions and not isinstance(thing, type):
+        raise TypeError(f"{thing!r} has no source")
+    return [_bytecode(function.__code__) for function in functions]
+
+
+def _bytecode(code: CodeType) -> Any:
+    constants = [_bytecode(constant) if isinstance(constant, CodeType) else constant for constant in code.co_consts]
+    return [code.co_name, code.co_code, code.co_names, code.co_varnames, constants]
+
+
+@functools.cache
+def is_library(module: str | None) -> bool:
+    """Whether a module is Python's own, installed, or ours: such code does not change between two runs of a study."""
+    if module is None or module == "__main__":
+        return False
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        return module.split(".")[0] in sys.stdlib_module_names
+    path = Path(file).resolve()
+    standard = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")]
+    is_installed = any(part in ("site-packages", "dist-packages") for part in path.parts)
+    return is_installed or path.is_relative_to(_OURS) or any(path.is_relative_to(folder) for folder in standard)
+
+
+_OURS = Path(__file__).resolve().parents[1]
