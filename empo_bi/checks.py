@@ -63,6 +63,8 @@ def check_out(out: Any) -> None:
 
 def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
     """Whether a DAG can be used for a world."""
+    if not isinstance(dag, Dag):
+        raise TypeError(f"dag={dag!r}; give what enumerate_dag returned, or None")
     if not dag.is_finished or not dag.is_usable:
         raise ValueError(f"dag={dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
     theirs = dag.world_key if dag.world_key is not None else world_key(dag.world)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import checked_workers
-from empo_bi.runtime.interrupts import kept_interrupts
+from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.layout import FORMAT, VERSION
 from empo_bi.world.gridworld import GridWorld, load_world
@@ -106,7 +107,19 @@ def enumerate_dag(
     (3741, 1144, [1, 36, 128, 224])
     """
     _check_arguments(world, precision, max_states)
-    workers, budget = checked_workers(workers), Budget.of(memory_limit)
+    watch = Watch("enumerating", MEMORY_REMEDY, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
+    options = {"precision": precision, "workers": checked_workers(workers), "max_states": max_states, "watch": watch}
+    # Functions of worlds written in Python may take long; nobody should have to wait for them.
+    keeping = kept_interrupts() if isinstance(world, GridWorld) else contextlib.nullcontext(Interrupts())
+    with keeping as watch.interrupts:
+        return _enumerated(world, level_fct, store, compression, overwrite, progress, options)
+
+
+def _enumerated(
+    world: Any, level_fct: LevelFunction | None, store: Any, compression: Any, overwrite: bool, progress: bool,
+    options: dict[str, Any],
+) -> Dag:  # fmt: skip
+    watch, precision = options["watch"], options["precision"]
     place = None if store is None else _place_of(store)
     # Taken before anything is asked, since some worlds remember their answers. In memory nobody wants to know.
     identity = None if place is None else identity_of(world)
@@ -115,9 +128,7 @@ def enumerate_dag(
     goals_key = None if goals is None or place is None else goals.key()
     stored_goals = goals if place is None or place.is_temporary or goals_key is not None else None
     levels: Levels = MemoryLevels()
-    watch = Watch("enumerating", MEMORY_REMEDY, budget=budget, monitor=monitor, profiler=memory_profile)
-    options = {"precision": precision, "workers": workers, "max_states": max_states, "watch": watch}
-    explorer = explorer_for(world, level_fct, stored_goals, budget, options)
+    explorer = explorer_for(world, level_fct, stored_goals, watch.budget, options)
     is_stored = stored_goals is not None
     if place is not None:
         content = {
@@ -128,17 +139,13 @@ def enumerate_dag(
             "goals": goals_key,
         }
         manifest = manifest_of(world, content, explorer, stored_goals)
-        levels = on_disk = _open_or_create(world, place, manifest, budget, compression, overwrite)
+        levels = on_disk = _open_or_create(world, place, manifest, watch.budget, compression, overwrite)
         is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
     was_there = len(levels) > 0
     watch.give_back = levels.give_back
     watch.owners = lambda: {"index of states": explorer.nbytes, "slices at hand": levels.cached_bytes}
     try:
-        if isinstance(world, GridWorld):
-            with kept_interrupts() as watch.interrupts:
-                _fill(levels, explorer, progress, watch)
-        else:  # whose own functions may take long
-            _fill(levels, explorer, progress, watch)
+        _fill(levels, explorer, progress, watch)
     finally:
         watch.forget()  # or the explorer's index would wait for the garbage collector
     table = _goal_table(goals, is_stored=is_stored)
@@ -257,7 +264,7 @@ def check_world(world: Any) -> None:
 
 
 def _check_arguments(world: Any, precision: str, max_states: int | None) -> None:
-    if max_states is not None and (not isinstance(max_states, int) or max_states < 1):
+    if max_states is not None and (isinstance(max_states, bool) or not hasattr(max_states, "__index__") or max_states < 1):
         raise ValueError(f"max_states={max_states!r}; give a number of states, 1 or more, or None")
     check_world(world)
     if precision not in PRECISIONS:

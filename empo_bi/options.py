@@ -54,8 +54,9 @@ class Params:
         for field in fields(self):
             if field.name not in ("optimistic", "believed_others_policy"):
                 self._check_number(field.name)
-        if not isinstance(self.optimistic, bool):
+        if not isinstance(self.optimistic, bool | np.bool_):
             raise TypeError(f"optimistic={self.optimistic!r}; give True or False")
+        object.__setattr__(self, "optimistic", bool(self.optimistic))
         if self.believed_others_policy is not None and not callable(self.believed_others_policy):
             raise TypeError(f"believed_others_policy={self.believed_others_policy!r} cannot be called; give a function "
                             "f(state, agent_index, action), or None")  # fmt: skip

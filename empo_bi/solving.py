@@ -188,6 +188,10 @@ class Solver:
             raise ValueError(f"precision={precision!r}; expected {expected}.{did_you_mean(str(precision), PRECISIONS)}")
         check_world(world)
         check_out(out)
+        if not isinstance(phase_2, bool):
+            raise TypeError(f"phase_2={phase_2!r}; give True or False")
+        if level_fct is not None and not callable(level_fct):
+            raise TypeError(f"level_fct={level_fct!r} cannot be called; give a function of a state, or None")
         self.world, self.params = world, list(params)
         humans = getattr(world, "human_agent_indices", ()) if human_agent_indices is None else human_agent_indices
         robots = getattr(world, "robot_agent_indices", ()) if robot_agent_indices is None else robot_agent_indices
@@ -219,13 +223,19 @@ class Solver:
         self.dag.world_key = key
 
     def _enumerated(self, world: Any, **options: Any) -> Dag:
-        """A DAG that is there is replaced only if it is another one, whatever ``overwrite`` says: others may be using it."""
+        """A DAG that is there is replaced only if it is another one, or damaged, whatever ``overwrite`` says: others may be
+        using it."""
         try:
-            return enumerate_dag(world, **options)
+            return enumerate_dag(world, overwrite=self._overwrite and self._has_damaged_dag(), **options)
         except (StoreMismatchError, DamagedStoreError):
             if not self._overwrite:
                 raise
             return enumerate_dag(world, overwrite=True, **options)
+
+    def _has_damaged_dag(self) -> bool:
+        from empo_bi.store.verify import is_damaged
+
+        return self._has_folder and is_damaged(self._dag_store())
 
     def _dag_store(self) -> Any:
         if self._out is None or self._out is True:

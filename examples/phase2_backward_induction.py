@@ -109,7 +109,8 @@ def plan(world: GridWorld, options: argparse.Namespace, folder: Path) -> tuple[A
     humans, robots = world.human_agent_indices, world.robot_agent_indices
     shared: Any = {
         "use_disk_slicing": True, "use_compression": True, "disk_cache_dir": folder, "gamma_h": options.gamma_h,
-        "parallel": options.workers != 1, "num_workers": options.workers, "memory_limit": options.memory_limit,
+        "parallel": options.workers != 1, "num_workers": options.workers if options.workers != 1 else None,
+        "memory_limit": options.memory_limit,
     }  # fmt: skip
     print(f"peak memory so far: {megabytes(peak_bytes())}, most of it Python, its libraries and compiled kernels")
     phase_1 = {"beta_h": options.beta_h, "return_Vh": True, **shared}

@@ -42,8 +42,12 @@ def durations_of(dag: Dag, block: Block, states: Sequence[Any]) -> FloatArray:
     for state, counts in zip(states, count_MJ.tolist(), strict=True):
         for profile, n in zip(profiles, counts, strict=True):
             transitions = world.transition_probabilities(state, list(profile))
-            given = [float(d) for d in world.transition_durations(state, list(profile), transitions)]
             where = f"transition_durations of {short_repr(state)} under profile {profile}"
+            try:
+                given = [float(d) for d in world.transition_durations(state, list(profile), transitions)]
+            except Exception as error:
+                error.add_note(f"({where} was asked for; it is a list with a number for each transition)")
+                raise
             if len(given) != len(transitions):
                 raise InvalidWorldError(f"{where}: {len(given)} durations for {len(transitions)} transitions; give one each")
             kept = [d for d, (probability, _) in zip(given, transitions, strict=True) if probability > 0]

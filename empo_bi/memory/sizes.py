@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from numbers import Real
 
 from empo_bi.memory.machine import available_bytes
 
@@ -25,8 +26,8 @@ def parse_size(size: Size, name: str = "memory_limit") -> int:
         nbytes = float(found[1]) * _UNITS[found[2]] if found and found[2] in _UNITS else 0.0
     elif isinstance(size, float) and 0 < size <= 1:
         nbytes = size * available_bytes()
-    elif isinstance(size, int | float) and not isinstance(size, bool):
-        nbytes = size if size < float("inf") else 0.0
+    elif isinstance(size, Real) and not isinstance(size, bool):
+        nbytes = float(size) if size < float("inf") else 0.0
     else:
         nbytes = 0.0
     if nbytes < _SMALLEST:

@@ -87,6 +87,8 @@ class TabularHumanPolicyPrior(HumanPolicyPrior):
         """
         by_goal = self.values[state][human_agent_index]
         if possible_goal is not None:
+            if possible_goal not in by_goal:
+                raise KeyError(f"{possible_goal!r} is not among the goals that this prior has for human {human_agent_index}")
             policy: FloatArray = by_goal[possible_goal]
             return policy
         generator = self._generator()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,15 +20,26 @@ class CallablePrior(HumanPolicyPrior):
 
     def __init__(self, function: Callable[..., Any], world_model: Any, human_agent_indices: Sequence[int]) -> None:
         super().__init__(world_model, human_agent_indices)
-        self.function = function
+        self.function, self._has_warned = function, False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_has_warned": False}
 
     def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
-        found = np.asarray(self.function(state, human_agent_index, possible_goal), dtype=np.float64)
+        asked = f"human_policy_prior({short_repr(state)}, {human_agent_index}, {possible_goal!r})"
+        try:
+            found = np.asarray(self.function(state, human_agent_index, possible_goal), dtype=np.float64)
+        except Exception as error:
+            error.add_note(f"({asked} was asked for; it is an array with a probability for each action)")
+            raise
         n_actions = int(self.world_model.action_space.n)
         if found.shape != (n_actions,) or not (found >= 0).all():
-            raise ValueError(
-                f"human_policy_prior({short_repr(state)}, {human_agent_index}, {possible_goal!r}) gave {short_repr(found)}; "
-                f"expected {n_actions} probabilities, one for each action"
+            raise ValueError(f"{asked} gave {short_repr(found)}; expected {n_actions} probabilities, one for each action")
+        if not self._has_warned and abs(found.sum() - 1) > 1e-6:
+            self._has_warned = True
+            warnings.warn(
+                f"{asked} gave probabilities that sum to {found.sum():g}; they are used as they are, which is rarely meant",
+                stacklevel=2,
             )
         return found
 

@@ -18,6 +18,7 @@ from empo_bi.backward.goals import GoalColumns
 from empo_bi.backward.phases import Setting
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.errors import StoreError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.options import Params
@@ -181,7 +182,10 @@ class Solution:
         return self._setting.goals
 
     def __repr__(self) -> str:
-        return f"<Solution: {self.summary()}>"
+        try:
+            return f"<Solution: {self.summary()}>"
+        except StoreError as error:  # it was closed, or its files are gone
+            return f"<Solution that cannot be read any more: {error}>"
 
     def __enter__(self) -> Solution:
         return self

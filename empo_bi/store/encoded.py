@@ -42,9 +42,9 @@ class Compression:
             return given
         if isinstance(given, bool):
             return cls() if given else cls(level=0)
-        if not isinstance(given, str | int):
+        if not isinstance(given, str) and not hasattr(given, "__index__"):
             raise ValueError(f"compression={given!r}; expected True, False, a level from 0 to 9, or a name such as 'lz4'")
-        return cls(name=given) if isinstance(given, str) else cls(level=given)
+        return cls(name=given) if isinstance(given, str) else cls(level=int(given))
 
     def codecs(self, itemsize: int) -> list[Json]:
         """As array metadata lists them. The checksum comes last, so that damage is found before anything decompresses it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empo_bi.errors import DamagedStoreError, counted
+from empo_bi.errors import DamagedStoreError, StoreError, counted
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.places import place_of
@@ -58,10 +58,22 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
 
 
 def stores_at(path: Any) -> list[Any]:
-    """The store at ``path``, or all of them where it is the folder that :func:`solve` was given as ``out``."""
-    if not isinstance(path, str | os.PathLike) or (Path(path) / "zarr.json").exists() or not (Path(path) / "dag").is_dir():
+    """The store at ``path``, or all of them where it is the folder of :func:`solve`, or one with several such folders."""
+    if not isinstance(path, str | os.PathLike) or (Path(path) / "zarr.json").exists() or not Path(path).is_dir():
         return [path]
-    return [Path(path) / "dag", *sorted(path for path in Path(path).glob("solution-*") if path.is_dir())]
+    folders = [folder for folder in [Path(path), *sorted(Path(path).iterdir())] if (folder / "dag").is_dir()]
+    found = [store for folder in folders for store in [folder / "dag", *sorted(folder.glob("solution-*"))]]
+    return [store for store in found if store.is_dir()] or [path]
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether there is a DAG or solution at a path, and something is wrong with it."""
+    try:
+        return bool(verify_store(path, progress=False).damage)
+    except DamagedStoreError:
+        return True
+    except StoreError:
+        return False
 
 
 def _verify_solution(results: ZarrResults, progress: bool) -> Verification:

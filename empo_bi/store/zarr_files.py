@@ -25,7 +25,7 @@ from empo_bi.errors import DamagedStoreError, StoreError
 from empo_bi.store.encoded import Array, Compression, Json, array_files, group_file, little_endian
 from empo_bi.store.layout import ATTRIBUTE, spoken
 
-REMEDY = "To make the store anew, call enumerate_dag with overwrite=True, or delete it"
+REMEDY = "To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True, or delete it"
 
 
 class ZarrFiles:
