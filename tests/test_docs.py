@@ -105,6 +105,14 @@ def test_the_benchmark_of_dags_runs_on_small_horizons() -> None:
     assert re.search(r"\n +zstd 5 .* B", run.stdout)
 
 
+def test_the_benchmark_of_workers_runs_on_small_worlds() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "memory_workers.py"), "--quick"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert re.search(
+        r"Threads.*\n +1 +\d+ MB\n +2 +\d+ MB +-?[\d.]+ MB\n.*Processes.*\n +2 +\d+ MB +\d+ MB\n", run.stdout, re.S
+    )
+
+
 def test_the_benchmark_of_solving_runs_on_small_horizons() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "bench_solve.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)

@@ -11,12 +11,14 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
 from empo_bi.errors import InvalidWorldError, short_repr
+
+if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB each
+    from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
 
 LevelFunction = Callable[[Any], int]
 

@@ -28,8 +28,9 @@ def map_blocks(
         yield from _in_threads(function, blocks, workers)
         return
     pool: Any = joblib.Parallel(
-        n_jobs=workers, backend="loky", return_as="generator", pre_dispatch=2 * workers, batch_size=1, max_nbytes=None
-    )
+        n_jobs=workers, backend="loky", return_as="generator", pre_dispatch=2 * workers, batch_size=1,
+        max_nbytes="1M", mmap_mode="c",  # a world's large arrays are mapped, not copied; what a worker writes is its own
+    )  # fmt: skip
     try:
         yield from pool(joblib.delayed(function)(block) for block in blocks)
     except pickle.PicklingError as error:

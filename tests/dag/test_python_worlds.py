@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_tools import run_python
 
 from empo_bi import GridWorld, InvalidStateError, InvalidWorldError, TooManyStatesError, enumerate_dag, load_world
 
@@ -185,3 +188,39 @@ def test_a_world_that_never_ends_is_stopped_at_the_limit() -> None:
         TooManyStatesError, match=r"more than max_states=1,000 states, the last one 1000. Does the world ever end"
     ):
         enumerate_dag(Endless({}, 0), max_states=1000, progress=False)
+
+
+class LargeTable:
+    """A world with a table of 8 MB, which tells in a file how it finds that table; it writes to it, too."""
+
+    n_agents, action_space = 1, SimpleNamespace(n=1)
+
+    def __init__(self, notes: Path) -> None:
+        self.table, self.notes = np.zeros(1_000_000), notes
+
+    def initial_state(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        step, place = state
+        if step == 2:
+            return None
+        self.table[place] += 1
+        if step == 0:
+            return [(1 / 9000, (1, n)) for n in range(9000)]
+        if place % 1000 == 0:
+            (self.notes / f"{os.getpid()}").write_text(type(self.table).__name__)
+        return [(1.0, (2, 0))]
+
+
+def test_worker_processes_map_the_arrays_of_a_world_and_load_no_kernels(tmp_path: Path) -> None:
+    dag = enumerate_dag(LargeTable(tmp_path), level_fct=lambda state: state[0], workers=2, progress=False)
+    assert dag.level_sizes == [1, 9000, 1]
+    told = {int(path.name): path.read_text() for path in tmp_path.iterdir()}
+    assert {told[process] for process in told if process != os.getpid()} == {"memmap"}
+
+
+def test_what_worker_processes_load_is_small() -> None:
+    script = "import sys, empo_bi.dag.python_world; print('numba' in sys.modules, 'scipy' in sys.modules)"
+    child = run_python(script)
+    assert child.stdout.split() == ["False", "False"], child.stderr
