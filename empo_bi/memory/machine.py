@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import psutil
 
 CGROUPS = Path("/sys/fs/cgroup")  # where control groups are mounted
 OWN_CGROUPS = Path("/proc/self/cgroup")  # which of them this process is in
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 # By version: the limit, the usage, and in memory.stat the files that are cached and can go at any time.
 _FILES = {
     2: ("memory.max", "memory.current", "inactive_file"),
@@ -70,15 +72,15 @@ def _stat(file: Path, name: str) -> int:
     return 0
 
 
+def available_and_total() -> tuple[int, int]:
+    """What this process may still take, and what there is at all: the machine's, or its container's, if that is less."""
+    machine, groups = psutil.virtual_memory(), control_groups()
+    available = min([int(machine.available), *(group.limit - group.used for group in groups)])
+    return max(0, available), min([int(machine.total), *(group.limit for group in groups)])
+
+
 def available_bytes() -> int:
-    """What this process may still take: the machine's available memory, or what its container leaves, if that is less."""
-    left = [group.limit - group.used for group in control_groups()]
-    return max(0, min([int(psutil.virtual_memory().available), *left]))
-
-
-def total_bytes() -> int:
-    """The machine's memory, or the limit of the container, if that is less."""
-    return min([int(psutil.virtual_memory().total), *(group.limit for group in control_groups())])
+    return available_and_total()[0]
 
 
 def used_bytes() -> int:
@@ -89,7 +91,11 @@ def used_bytes() -> int:
 
 def resident_bytes() -> int:
     """What this process holds, Python and libraries included."""
-    return int(psutil.Process().memory_info().rss)
+    try:
+        with open("/proc/self/statm", "rb") as file:  # a fifth of the time that psutil takes
+            return int(file.read().split()[1]) * _PAGE
+    except OSError:
+        return int(psutil.Process().memory_info().rss)
 
 
 def worker_bytes() -> list[int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from empo_bi.errors import MemoryPressureError
-from empo_bi.memory.machine import available_bytes, total_bytes, trim, used_bytes
+from empo_bi.memory.machine import available_and_total, trim, used_bytes
 from empo_bi.memory.sizes import Size, parse_size
 
 _log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class MemoryMonitor:
         pass
 
     def get_free_memory_fraction(self) -> float:
-        free, total = available_bytes(), total_bytes()
+        free, total = available_and_total()
         if self.ceiling is not None and self.ceiling < total:
             free, total = min(free, max(0, self.ceiling - used_bytes())), self.ceiling
         return free / total

@@ -164,9 +164,9 @@ def test_groups_within_groups_count_each(version: int, tmp_path: Path, monkeypat
     use_machine(monkeypatch, available=8 * GB)
     use_group(monkeypatch, tmp_path, str(2 * GB), str(GB), version=version, path="/user")
     use_group(monkeypatch, tmp_path, str(4 * GB), str(GB), version=version, path="/user/job")
-    assert (machine_module.available_bytes(), machine_module.total_bytes()) == (GB, 2 * GB)
+    assert machine_module.available_and_total() == (GB, 2 * GB)
     use_group(monkeypatch, tmp_path, str(GB), str(GB // 2), version=version, path="/user/job")
-    assert (machine_module.available_bytes(), machine_module.total_bytes()) == (GB // 2, GB)
+    assert machine_module.available_and_total() == (GB // 2, GB)
 
 
 @pytest.mark.parametrize(("version", "name"), [(1, "total_inactive_file"), (2, "inactive_file")])
