@@ -38,15 +38,26 @@ def results_for(out: Any, content: dict[str, Any], about: dict[str, Any], compre
 
 def is_begun(out: Any, content: dict[str, Any]) -> bool:
     """Whether results for a question are in a folder, all of them or some."""
+    found = _found(out, content)
+    return found is not None and len(found.levels) > 0
+
+
+def is_finished(out: Any, content: dict[str, Any]) -> bool:
+    """Whether all results for a question are in a folder."""
+    found = _found(out, content)
+    return found is not None and found.next_level < 0
+
+
+def _found(out: Any, content: dict[str, Any]) -> Any:
     from empo_bi.store.places import place_of
     from empo_bi.store.zarr_results import ZarrResults
 
     if not has_folder(out, content):
-        return False
+        return None
     try:
-        return len(ZarrResults.open(place_of(Path(out) / _folder_name(content))).levels) > 0
+        return ZarrResults.open(place_of(Path(out) / _folder_name(content)))
     except StoreNotFoundError:  # it was begun, and killed before anything was written
-        return False
+        return None
 
 
 def has_folder(out: Any, content: dict[str, Any]) -> bool:

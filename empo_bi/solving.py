@@ -29,7 +29,16 @@ from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
-from empo_bi.keeping import are_same, check_archive, durations_key, has_folder, is_begun, results_for, write_archive
+from empo_bi.keeping import (
+    are_same,
+    check_archive,
+    durations_key,
+    has_folder,
+    is_begun,
+    is_finished,
+    results_for,
+    write_archive,
+)
 from empo_bi.memory.budget import Budget
 from empo_bi.memory.machine import trim
 from empo_bi.memory.monitor import MemoryMonitor
@@ -284,11 +293,11 @@ class Solver:
     ) -> dict[int, Solution]:
         """Solutions of some sets of parameters, by their numbers; those that want wider tables are left out."""
         results: dict[int, ResultLevels] = {}
-        sizes = self._sizes(chosen, setting)
+        is_kept = self._has_folder or self._archive is not None  # otherwise nobody wants to know what was asked
+        contents = {i: self._content(self.params[i], setting) if is_kept else {} for i in chosen}
+        sizes = self._sizes([i for i in chosen if not self._is_finished(contents[i])], setting)
         blocks.block_states = sizes.block_states
         try:
-            is_kept = self._has_folder or self._archive is not None  # otherwise nobody wants to know what was asked
-            contents = {i: self._content(self.params[i], setting) if is_kept else {} for i in chosen}
             again = {}  # sets that ask the same as one before them, which finds its results in the same folder
             for i in chosen:
                 if self._has_folder and any(are_same(contents[i], contents[j]) for j in results):
@@ -339,6 +348,9 @@ class Solver:
     def _is_begun(self, i: int, setting: Setting) -> bool:
         return self._has_folder and is_begun(self._out, self._content(self.params[i], setting))
 
+    def _is_finished(self, content: dict[str, Any]) -> bool:
+        return self._has_folder and not self._overwrite and is_finished(self._out, content)
+
     def _forget(self, setting: Setting) -> None:
         """With ``overwrite``, what was solved with wider tables goes as well, or later calls would prefer it."""
         for i in range(len(self.params) if self._overwrite else 0):
@@ -380,7 +392,8 @@ class Solver:
         if self._budget.limit is not None:
             self.dag.levels.give_back()
             trim()
-        sizes = sizes_for(shape, self.dag.levels.sizes, self._budget, self._workers)
+        budget = self._budget if chosen else Budget()  # what is there already is only opened
+        sizes = sizes_for(shape, self.dag.levels.sizes, budget, self._workers)
         self.dag.levels.give_back(sizes.cache_bytes)
         return sizes
 

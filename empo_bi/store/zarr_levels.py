@@ -419,7 +419,7 @@ def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) ->
     if other:
         there, here = found["content"], asked["content"]
         details = "; ".join(
-            "world: another map, source or attributes"
+            "world: another map, or another source of its file, global values or attributes"
             if part == "world"
             else f"{part}: there {short_repr(there.get(part), 44)}, here {short_repr(here.get(part), 44)}"
             for part in other

@@ -175,3 +175,13 @@ def test_an_index_that_would_outgrow_the_limit_is_not_allocated(monkeypatch: pyt
     with pytest.raises(MemoryLimitError, match=r"enumerating: the process holds 39 MB.* and needs [\d.]+ MB more"):
         enumerate_dag(load_world("asymmetric_freeing", max_steps=22), store=True, memory_limit=limit, progress=False)
     assert 1 * MB < taken[-1] < 100 * MB
+
+
+def test_what_is_finished_is_opened_whatever_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    world = load_world("asymmetric_freeing", max_steps=6)
+    expected = solve(world, out=tmp_path, progress=False).values.V_r[0][0]
+    Room(monkeypatch, held=100 * MB)
+    assert solve(world, out=tmp_path, memory_limit="101MB", progress=False).values.V_r[0][0] == expected
+    with pytest.raises(MemoryLimitError):
+        solve(world, Params(zeta=2), out=tmp_path, memory_limit="101MB", progress=False)
+    assert len(list(tmp_path.glob("solution-*"))) == 1
