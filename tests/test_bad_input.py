@@ -26,6 +26,7 @@ from empo_bi import (
     load_world,
     solve,
 )
+from empo_bi.errors import EmpoOverflowError
 
 
 def phase_1(world: Any = None, humans: Any = (0, 2), *more: Any, **options: Any) -> Any:
@@ -700,3 +701,12 @@ def test_a_prior_that_was_asked_too_early_does_not_forget_its_states(tmp_path: P
             solution.robot_policy((1, 1))
     assert type(levels).heads is original
     assert solution.robot_policy((1, 1)) != {}  # engine defect, reported: every state is unknown from now on
+
+
+def test_a_discount_that_leaves_nothing_is_told_as_such() -> None:
+    class Slow(Ring):
+        def transition_durations(self, state: Any, actions: Any, transitions: Any) -> list[float]:
+            return [7200.0 for _ in transitions]
+
+    with pytest.raises(EmpoOverflowError, match=r"discount leaves nothing .* durations of up to 7200; measure durations in"):
+        solve(Slow(), Params(gamma_r=0.9), progress=False)

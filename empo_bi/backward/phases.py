@@ -23,6 +23,7 @@ from empo_bi.options import Params
 from empo_bi.results.levels import Arrays
 
 _NO_JOINT_MU, _NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
+_LARGEST_EXPONENT = 690.0  # beyond which an exponential is 0
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
 
 
@@ -202,6 +203,13 @@ class RobotPhase:
                 f"the robot's value of state {short_repr(dag.states(work.t)[place], 300)} on level "
                 f"{dag.level_values[work.t]} is beyond what numbers can hold: the humans' power is next to nothing there, "
                 "and zeta, xi, eta or beta_r make the most of it; choose smaller ones, or a larger terminal_Vr such as -1"
+            )
+        longest = float(work.duration_K.max(initial=0.0)) if len(work.duration_K) else 1.0
+        if self.params.rate_r * longest > _LARGEST_EXPONENT:
+            raise EmpoOverflowError(
+                f"the robot's discount leaves nothing of what follows state {short_repr(dag.states(work.t)[place], 300)} on "
+                f"level {dag.level_values[work.t]}: e^(-rho_r D) is 0 for rho_r={self.params.rate_r:.4g} and durations of up to "
+                f"{longest:g}; measure durations in longer units, or choose a gamma_r nearer to 1"
             )
         raise GoalError(
             f"human {self.setting.goals.humans[h]} has no power in state {short_repr(dag.states(work.t)[place], 300)} on "
