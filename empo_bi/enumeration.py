@@ -106,7 +106,7 @@ def enumerate_dag(
     >>> dag.n_states, dag.n_bodies, dag.level_sizes[:4]
     (3741, 1144, [1, 36, 128, 224])
     """
-    _check_arguments(world, precision, max_states)
+    _check_arguments(world, precision, max_states, memory_profile)
     watch = Watch("enumerating", MEMORY_REMEDY, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
     options = {"precision": precision, "workers": checked_workers(workers), "max_states": max_states, "watch": watch}
     # Functions of worlds written in Python may take long; nobody should have to wait for them.
@@ -263,7 +263,9 @@ def check_world(world: Any) -> None:
         )
 
 
-def _check_arguments(world: Any, precision: str, max_states: int | None) -> None:
+def _check_arguments(world: Any, precision: str, max_states: int | None, memory_profile: Any) -> None:
+    if memory_profile is not None and not isinstance(memory_profile, MemoryProfiler):
+        raise TypeError(f"memory_profile={memory_profile!r}; give a MemoryProfiler, which has the snapshots then, or None")
     if max_states is not None and (isinstance(max_states, bool) or not hasattr(max_states, "__index__") or max_states < 1):
         raise ValueError(f"max_states={max_states!r}; give a number of states, 1 or more, or None")
     check_world(world)

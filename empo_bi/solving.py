@@ -42,7 +42,7 @@ from empo_bi.keeping import (
 from empo_bi.memory.budget import Budget
 from empo_bi.memory.machine import trim
 from empo_bi.memory.monitor import MemoryMonitor
-from empo_bi.memory.profiler import MemoryProfiler
+from empo_bi.memory.profiler import MemoryProfiler, profiler_of
 from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
 from empo_bi.options import Params
@@ -214,7 +214,7 @@ class Solver:
         self._compression, self._overwrite, self._archive = compression, overwrite, archive
         self._after_level = after_level
         self._told: set[int] = set()
-        self._profiler = MemoryProfiler(limit=self._budget.limit) if memory_profile is True else memory_profile or None
+        self._profiler = profiler_of(memory_profile, self._budget.limit)
         self._watch = Watch("solving", MEMORY_REMEDY, budget=self._budget, monitor=monitor, profiler=self._profiler)
         key = world_key(world)
         if dag is not None:
@@ -452,11 +452,18 @@ def _give_back(blocks: LevelBlocks, results: Sequence[ResultLevels]) -> None:
 
 
 def _owners(dag: Dag, strands: Sequence[Strand]) -> dict[str, int]:
-    """Arrays that a sweep holds, by what they are for."""
+    """Arrays that a sweep holds, by what they are for.
+
+    The level that was just handed over counts once, though its sink has the same arrays, unless it has written them already.
+    """
     phases = dict.fromkeys(phase for strand in strands for phase in strand.phases)
+    in_work = {phase: sum(array.nbytes for array in phase.arrays().values()) for phase in phases}
+    handed_over = [sum(in_work[phase] for phase in strand.phases) for strand in strands]
     return {
         "slices at hand": dag.levels.cached_bytes,
         "tables of values": sum(table.nbytes for phase in phases for table in phase.tables().values()),
-        "the level in work": sum(array.nbytes for phase in phases for array in phase.arrays().values()),
-        "solved levels in memory": sum(strand.sink.held_bytes for strand in strands),
+        "the level in work": sum(in_work.values()),
+        "solved levels in memory": sum(
+            max(0, strand.sink.held_bytes - nbytes) for strand, nbytes in zip(strands, handed_over, strict=True)
+        ),
     }

@@ -208,8 +208,8 @@ class RobotPhase:
         if self.params.rate_r * longest > _LARGEST_EXPONENT:
             raise EmpoOverflowError(
                 f"the robot's discount leaves nothing of what follows state {short_repr(dag.states(work.t)[place], 300)} on "
-                f"level {dag.level_values[work.t]}: e^(-rho_r D) is 0 for rho_r={self.params.rate_r:.4g} and durations of up "
-                f"to {longest:g}; measure durations in longer units, or choose a gamma_r nearer to 1"
+                f"level {dag.level_values[work.t]}: e^(-rho_r D) is 0 for rho_r={self.params.rate_r:.3g} and durations of up"
+                f" to {longest:g}; measure durations in longer units, or choose a gamma_r nearer to 1"
             )
         raise GoalError(
             f"human {self.setting.goals.humans[h]} has no power in state {short_repr(dag.states(work.t)[place], 300)} on "

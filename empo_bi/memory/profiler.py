@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from empo_bi.memory.machine import resident_bytes, worker_bytes
@@ -109,15 +110,14 @@ class MemoryProfiler:
     def leaks(self) -> bool:
         """Whether what nobody accounts for kept growing through the second half of the snapshots.
 
-        The first half does not count: code is loaded and caches fill. Growth counts if it is over 20 MB and over a tenth of
-        the peak, and if the last quarter is above the quarter before it.
+        The first half does not count: code is loaded and caches fill. What counts is by how much the last quarter is above
+        the quarter before it, each by its median, which noise does not move: over 20 MB, and over a tenth of the peak.
         """
         half = [snapshot.unexplained for snapshot in self.snapshots[len(self.snapshots) // 2 :]]
         if len(half) < 4:
             return False
-        earlier, later = half[: len(half) // 2], half[len(half) // 2 :]
-        growth = half[-1] - min(earlier)
-        return min(later) > max(earlier) and growth > max(_LEAK_BYTES, _LEAK_SHARE * self.peak.resident)
+        growth = median(half[len(half) // 2 :]) - median(half[: len(half) // 2])
+        return growth > max(_LEAK_BYTES, _LEAK_SHARE * self.peak.resident)
 
     def report(self) -> str:
         """The whole profile as text: the timeline, the owners first and last and at the peak, and a verdict."""
@@ -199,6 +199,8 @@ class MemoryProfiler:
         folder.mkdir(parents=True, exist_ok=True)
         text = folder / "memory_profile.txt"
         text.write_text(self.report() + "\n", encoding="utf-8")
+        if not self.snapshots:
+            return [text]
         try:
             from matplotlib.figure import Figure
         except ImportError:
@@ -207,3 +209,12 @@ class MemoryProfiler:
         self.plot(figure.add_subplot())
         figure.savefig(folder / "memory_profile.png", dpi=120)
         return [text, folder / "memory_profile.png"]
+
+
+def profiler_of(asked: Any, limit: int | None = None) -> MemoryProfiler | None:
+    """What an option ``memory_profile`` asks for: a profiler, one that draws the limit, or none."""
+    if asked is None or isinstance(asked, bool):
+        return MemoryProfiler(limit=limit) if asked else None
+    if not isinstance(asked, MemoryProfiler):
+        raise TypeError(f"memory_profile={asked!r}; give True, False or a MemoryProfiler")
+    return asked

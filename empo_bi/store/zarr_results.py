@@ -162,7 +162,8 @@ class ZarrResults:
         """Write a level in the background. An error shows here or later, at the next call."""
         self._collect(backlog=self.backlog_bytes)
         carried = carry() if t > 0 and not self.place.is_temporary else {}  # nobody continues a temporary store
-        nbytes = sum(array.nbytes for array in [*arrays.values(), *carried.values()])
+        copies = [array for array in carried.values() if array.base is None]  # others are views of tables, which stay anyway
+        nbytes = sum(array.nbytes for array in [*arrays.values(), *copies])
         write = partial(self._write_level, t, arrays, carried)
         self._writer.put(t, nbytes, write, groups=(level_name(t), carry_name(t)), obsolete=carry_name(t + 1))
         self._handed_over = t
