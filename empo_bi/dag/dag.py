@@ -233,9 +233,12 @@ class Dag:
         )
 
     def _entries_of_states(self) -> int:
-        """Successors of all (state, profile) pairs, were no body shared by several levels."""
+        """Successors of all (state, profile) pairs, were no body shared; roughly, where levels are not nested."""
         if not self.shares_bodies:
             return self.n_transitions
+        n_bodies = np.array([sizes.n_bodies for sizes in self.levels.sizes])
+        if isinstance(self.world, GridWorld) and n_bodies.cumsum().tolist() == self.level_sizes:
+            return sum(sizes.n_transitions * (self.horizon - t) for t, sizes in enumerate(self.levels.sizes))
         per_body = self.n_transitions / max(1, sum(sizes.n_bodies for sizes in self.levels.sizes if sizes.n_transitions))
         return round(sum(self.level_sizes[:-1]) * per_body)
 

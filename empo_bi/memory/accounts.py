@@ -53,7 +53,7 @@ class MemoryReport:
         return {**found, "together": sizes[0] / max(1, sizes[-1])}
 
     def __str__(self) -> str:
-        width = max(len(account.name) for account in [*self.accounts, self.total])
+        width = max(len(name) for name in ("smaller by", *(account.name for account in [*self.accounts, self.total])))
         lines = [self.title, "", f"{'':{width}} " + " ".join(f"{way:>14}" for way in WAYS)]
         for account in [*self.accounts, self.total]:
             sizes = ("-" if size is None else as_text(size) for size in account.steps)

@@ -442,6 +442,9 @@ def _sizes_of(marker: Json) -> LevelSizes:
     return LevelSizes(**counts, nbytes=nbytes, known=marker["n_known"])
 
 
+_WHEN_READ = {"succ": 4, "members": 8, "added": 8, "expanded": 8}  # bytes of numbers that are narrower on disk
+
+
 def _nbytes_of(name: str, about: Json) -> int:
-    """An array when it has been read; successors are then 32 bits."""
-    return int(math.prod(about["shape"]) * (4 if name == "succ" else np.dtype(about["dtype"]).itemsize))
+    """An array when it has been read."""
+    return int(math.prod(about["shape"]) * _WHEN_READ.get(name, np.dtype(about["dtype"]).itemsize))
