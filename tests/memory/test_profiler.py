@@ -362,7 +362,7 @@ def test_the_picture_has_owners_the_process_its_workers_and_the_limit(meter: Met
     profiler.snapshot("reading", 3, 10, {"slices": 20 * MB})
     ax = profiler.plot(Figure().add_subplot())
     names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["tables", "slices", "resident", "with workers", "limit"]
+    assert names == ["Python, libraries and the rest", "tables", "slices", "resident", "with workers", "limit"]
     assert ax.get_xlabel() == "level (solving, then reading)"
     assert ax.get_lines()[0].get_ydata().tolist() == [100, 400, 250, 250]
 
