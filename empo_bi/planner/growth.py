@@ -11,6 +11,8 @@ import numpy.typing as npt
 Series = npt.NDArray[np.float64]
 
 _LEAST_POINTS = 5  # levels to learn from
+_FEW_BODIES, _MANY_BODIES = 2e4, 2e5  # with fewer, most worlds have hardly begun to fill; with more, they are filling
+_STEEPEST = 5.0  # the power of the step that growth may follow as long as a world is young
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,13 @@ def extrapolated(seen: Sequence[float], length: int) -> Forecast:
     r"""New bodies by level, continued to some length.
 
     Reachable states grow like a power of the step until the world is full; when that will be, the first levels do not tell.
-    So the guesses are: the world is full now; nobody knows, which is the geometric mean of an early end (a decay within a
+    So the guesses are: the world is full now; nobody knows, which is a geometric mean of an early end (a decay within a
     quarter of the levels seen) and of a late one (a parabola in :math:`\ln t, \ln n`); and, as the highest, the mean of that
-    and of growth that goes on (the same, or a straight line), at least as many as on the last level.
+    and of growth that goes on (the same, or a straight line), at least as many as on the last level. The fewer bodies were
+    seen, the nearer is the mean to a late end, and the highest guess to :math:`t^5`.
 
-    On the shipped worlds, after 30,000 bodies or more, the likely number of states one doubling ahead is right within a
-    factor 1.5 in nine cases of ten, and the highest is high enough in nineteen of twenty.
+    On the shipped worlds, the number of states one doubling ahead is in the range in nine cases of ten, and the likely
+    number right within a factor 1.5 in seven cases of ten, after 200,000 bodies in all.
     """
     known = np.asarray(seen, dtype=np.float64)[:length]
     if len(known) == length:
@@ -64,11 +67,19 @@ def extrapolated(seen: Sequence[float], length: int) -> Forecast:
     nothing, flat = np.zeros(len(t)), np.full(len(t), known[-1])
     if known[-1] == 0:  # the world is full
         return _forecast(known, nothing, nothing, nothing)
+    youth = _youth(known)
+    steep = flat * (t / len(known)) ** (_STEEPEST * youth)
     if len(known) < _LEAST_POINTS:  # nothing to learn from
-        return _forecast(known, nothing, flat, known[-1] * (t / len(known)) ** 4)
+        return _forecast(known, nothing, flat, steep)
     early, late, straight = flat * np.exp(-4 * (t - len(known)) / len(known)), _parabola(known, t), _line(known, t)
-    likely = np.sqrt(early * late)
-    return _forecast(known, nothing, likely, np.maximum(flat, np.sqrt(likely * np.maximum(late, straight))))
+    weight = 0.5 + 0.35 * youth**2
+    likely = early ** (1 - weight) * late**weight
+    return _forecast(known, nothing, likely, np.maximum(steep, np.sqrt(likely * np.maximum(late, straight))))
+
+
+def _youth(known: Series) -> float:
+    """From 1, hardly anything was seen yet, to 0."""
+    return float(np.interp(np.log(max(1.0, known.sum())), np.log([_FEW_BODIES, _MANY_BODIES]), [1.0, 0.0]))
 
 
 def _forecast(known: Series, low: Series, likely: Series, high: Series) -> Forecast:
