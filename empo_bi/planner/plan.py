@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.backward.needs import SweepShape, sizes_within
+from empo_bi.backward.needs import BLOCK_STATES, SweepShape, sizes_within
 from empo_bi.backward.profiles import Profiles
 from empo_bi.checks import checked_agents, checked_generator
 from empo_bi.dag.key_index import bytes_for
@@ -16,16 +16,20 @@ from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import BYTES_PER_STATE
 from empo_bi.enumeration import BACKLOG_BYTES, BLOCK_BYTES, CACHE_BYTES, check_world, title_of
 from empo_bi.memory.budget import UNLOADED
-from empo_bi.memory.machine import available_bytes, resident_bytes
+from empo_bi.memory.machine import available_bytes, resident_bytes, trim
 from empo_bi.memory.sizes import Size, as_text, parse_size
 from empo_bi.options import Params
-from empo_bi.planner.growth import Forecast, Range, extrapolated
+from empo_bi.planner.growth import Forecast, Range, Series, extrapolated
 from empo_bi.planner.probe import Probe, probe
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.world.gridworld import GridWorld
 
 _SPEED = Range(0.7, 1.1, 2.0)  # a long sweep against a short one: tables outgrow the cache, machines are noisy
-_RESULT_RATIOS = (0.35, 0.5)  # bytes on disk for each byte of values: usual, and the most that was seen
+_FULLER, _FULLEST = (
+    4.5,
+    0.5,
+)  # values of a whole run compress so much worse than those of its first levels, mostly 0; at worst
+_PER_LEVEL = Range(0.01, 0.03, 0.1)  # seconds to write a level to disk, however small it is
 _ALLOCATOR = Range(0.95, 1.05, 1.15)  # what the process holds against what we count
 
 
@@ -162,6 +166,7 @@ def plan(
     phase_2: bool = True,
     level_fct: LevelFunction | None = None,
     seconds: float = 10.0,
+    max_levels: int | None = None,
     progress: bool = True,
 ) -> Plan:
     """Predict, without solving, what a world will take, and recommend how to run it.
@@ -180,6 +185,7 @@ def plan(
         What may be used, ``"4GB"`` say; by default what is available now.
     workers : as for :func:`solve`
     seconds : about how long to count; what lies beyond is forecast
+    max_levels : how many levels to count at most, however fast that goes
     progress : show a bar for anything over a second
 
     Examples
@@ -193,6 +199,10 @@ def plan(
     """
     check_world(world)
     wanted = _checked_steps(world, steps)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+        raise ValueError(f"seconds={seconds!r}; give how long to count, 0 or more")
+    if max_levels is not None and (isinstance(max_levels, bool) or not isinstance(max_levels, int) or max_levels < 1):
+        raise ValueError(f"max_levels={max_levels!r}; give a number of levels, 1 or more, or None")
     limit = available_bytes() + resident_bytes() if memory is None else parse_size(memory, "memory")
     workers = checked_workers(workers)
     longest = world
@@ -207,10 +217,11 @@ def plan(
         "possible_goal_generator": checked_generator(longest, possible_goal_generator),
         "phase_2": phase_2,
     }
-    seen = probe(longest, options, level_fct=level_fct, seconds=seconds, progress=progress)
+    seen = probe(longest, options, level_fct=level_fct, seconds=seconds, progress=progress, max_levels=max_levels)
     checked = checked_agents(world, humans, robots if phase_2 else ())
     profiles = Profiles.of(n_agents_of(world), int(world.action_space.n), *checked)
-    outlook = _Outlook(seen, profiles, phase_2, resident_bytes() + UNLOADED, workers)
+    trim()  # or what the look needed would count as held
+    outlook = _Outlook(seen, profiles, phase_2, resident_bytes(), workers)
     steps_of = [n_steps for n_steps in wanted if n_steps is not None] or [seen.n_levels - 1]
     horizons = [outlook.horizon(n_steps, limit) for n_steps in steps_of]
     fitting = (t for t in range(max(steps_of), 0, -1) if outlook.horizon(t, limit).recommended is not None)
@@ -220,7 +231,7 @@ def plan(
 def _checked_steps(world: Any, steps: int | Sequence[int] | None) -> list[Any]:
     if steps is None:
         return [world.max_steps if isinstance(world, GridWorld) else None]
-    given = [steps] if isinstance(steps, int) else list(steps)
+    given = list(steps) if isinstance(steps, Sequence) else [steps]
     if not given or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in given):
         raise ValueError(f"steps={steps!r}; give a number of steps, or a list of them, each 1 or more")
     if not isinstance(world, GridWorld):
@@ -236,24 +247,41 @@ class _Outlook:
         length = max(seen.n_levels, len(seen.levels))
         added, states = ([getattr(level, name) for level in seen.levels] for name in ("n_bodies", "n_states"))
         self._added = extrapolated(added, length)
-        self._states = self._cumulated(self._added) if seen.is_nested else extrapolated(states, length)
+        self._states = self._on_levels(states)
         # What a body takes does not change much from level to level; the later levels tell it best.
         late = [level for level in seen.levels[len(seen.levels) // 2 :] if level.n_transitions] or list(seen.levels)
         bodies = max(1, sum(level.n_bodies for level in late))
         self._transitions_per_body = sum(level.n_transitions for level in late) / bodies
         self._bytes_per_body = sum(level.nbytes for level in late) / bodies
 
-    @staticmethod
-    def _cumulated(series: Forecast) -> Forecast:
-        return replace(series, low=series.low.cumsum(), likely=series.likely.cumsum(), high=series.high.cumsum())
+    def _on_levels(self, counted: Sequence[int]) -> Forecast:
+        """States of each level: of the bodies known by then all, where levels are nested, else the same share as lately."""
+        n, added = len(counted), self._added
+        shares = np.array(counted) / np.maximum(1, added.likely[:n].cumsum())
+        late = shares[n // 2 :]
+
+        def continued(series: Series, share: float) -> Series:
+            return np.concatenate([np.array(counted, dtype=np.float64), series.cumsum()[n:] * share])
+
+        likely, highest = float(late.mean()), float(shares.max())
+        return Forecast(
+            continued(added.low, float(late.min())), continued(added.likely, likely), continued(added.high, highest), n
+        )
 
     def horizon(self, steps: int, limit: int) -> Horizon:
         n = steps + 1
         states = self._range(lambda guess: float(getattr(self._states, guess)[:n].sum()))
         bodies = self._range(lambda guess: float(getattr(self._added, guess)[:n].sum()))
-        expanded = self._range(lambda guess: float(getattr(self._added, guess)[:steps].sum()))
-        sizes = Sizes(steps, states, bodies, expanded * self._transitions_per_body, min(n, self._added.n_seen))
+        transitions = self._range(
+            lambda guess: sum(self._by_level(guess, "n_transitions", self._transitions_per_body)[:steps])
+        )
+        sizes = Sizes(steps, states, bodies, transitions, min(n, self._added.n_seen))
         return Horizon(sizes, [self._way(steps, sizes, *about, limit) for about in self._ways(steps)])
+
+    def _by_level(self, guess: str, name: str, per_body: float) -> list[float]:
+        """Levels that were counted as they are, and others as they may be."""
+        counted = [float(getattr(level, name)) for level in self._seen.levels]
+        return counted + [float(number) * per_body for number in getattr(self._added, guess)[len(counted) :]]
 
     def _range(self, of: Callable[[str], float]) -> Range:
         return Range(of("low"), of("likely"), of("high"))
@@ -272,7 +300,7 @@ class _Outlook:
         is_tight: bool, limit: int,
     ) -> Way:  # fmt: skip
         shapes = {guess: self._shape(steps, guess, in_memory, work, rest) for guess in ("low", "likely", "high")}
-        needed = self._range(lambda guess: self._peak(shapes[guess], is_tight))
+        needed = self._range(lambda guess: self._peak(shapes[guess], is_tight, at_most=guess == "high"))
         memory = Range(
             self._base + (needed.low - self._base) * _ALLOCATOR.low,
             self._base + (needed.likely - self._base) * _ALLOCATOR.likely,
@@ -282,12 +310,13 @@ class _Outlook:
         slices = self._range(lambda guess: sum(shapes[guess].slice_bytes))
         disk = Range.exactly(0.0)
         if not in_memory:
-            ratio = self._seen.result_ratio  # of the first levels, where many values are still 0
-            low, likely, high = (max(ratio, least) for least in (0.0, *_RESULT_RATIOS))
-            results = Range(results.low * low, results.likely * likely, results.high * high)
+            ratio = self._seen.result_ratio
+            likely, high = max(ratio, min(_FULLEST, _FULLER * ratio)), max(ratio, _FULLEST)
+            results = Range(results.low * ratio, results.likely * likely, results.high * high)
             disk = results + slices * self._seen.dag_ratio
         if is_tight:
-            options = {**options, "memory_limit": f"{int(np.ceil(memory.high / 1e8)) * 100}MB"}
+            enough = int(np.ceil(memory.high / 1e8)) * 100  # in round numbers, but no more than may be used
+            options = {**options, "memory_limit": f"{min(enough, limit // 1_000_000) if memory.high <= limit else enough}MB"}
         speed = self._seen.seconds_per_state / (1 if self._workers == 1 else 0.8 * self._workers)
         sweep = speed * (2.0 if work == 8 else 1.0) * (1.0 if in_memory else 1.15)
         begin = self._seen.seconds_per_body
@@ -296,6 +325,8 @@ class _Outlook:
             sizes.states.likely * sweep * _SPEED.likely + sizes.bodies.likely * begin,
             sizes.states.high * sweep * _SPEED.high + sizes.bodies.high * begin * 2,
         )
+        if not in_memory:
+            seconds += _PER_LEVEL * (steps + 1)
         return Way(name, options, memory, disk, seconds, memory.high <= limit)
 
     def _shape(self, steps: int, guess: str, in_memory: bool, work: int, rest: int) -> SweepShape:
@@ -303,7 +334,7 @@ class _Outlook:
         added, states = getattr(self._added, guess)[:n], getattr(self._states, guess)[:n]
         bodies = int(added.sum())
         rows = bodies if self._seen.shares_bodies else int((states + np.append(states[1:], 0)).max())
-        slice_bytes = [int(number * self._bytes_per_body) for number in added]
+        slice_bytes = [int(nbytes) for nbytes in self._by_level(guess, "nbytes", self._bytes_per_body)[:n]]
         slice_bytes[-1] = min(
             slice_bytes[-1], int(added[-1]) * (8 * max(1, self._seen.n_words) + 8)
         )  # the end has only keys
@@ -315,21 +346,42 @@ class _Outlook:
             slices_in_memory=in_memory,
         )  # fmt: skip
 
-    def _peak(self, shape: SweepShape, is_tight: bool) -> float:
-        """The larger of what enumeration and sweep hold at their worst."""
+    def _peak(self, shape: SweepShape, is_tight: bool, *, at_most: bool) -> float:
+        """The larger of what enumeration and sweep hold at their worst: as a rule, or ``at_most``, if nothing goes well."""
+        base = self._base + (0 if shape.in_memory else UNLOADED)  # what writes to disk was not loaded for a look
+        if is_tight:
+            base += UNLOADED  # which a limit always keeps free
+        sweeping = shape.least(self._workers) if is_tight else self._sweeping(shape) if at_most else self._usually(shape)
+        return base + max(self._enumerating(shape, is_tight, at_most), sweeping)
+
+    def _enumerating(self, shape: SweepShape, is_tight: bool, at_most: bool) -> float:
         slices, words = sum(shape.slice_bytes), self._seen.n_words
         index = bytes_for(shape.n_bodies, words) if words else 2 * BYTES_PER_STATE * shape.n_bodies
-        largest = max(shape.slice_bytes, default=0)
-        at_hand = slices if shape.in_memory else 0 if is_tight else min(CACHE_BYTES, slices) + min(BACKLOG_BYTES, slices)
+        at_hand = slices if shape.in_memory else 0 if is_tight else min(CACHE_BYTES, slices)
+        waiting = 0 if shape.in_memory or is_tight or not at_most else min(BACKLOG_BYTES, slices)
         in_work = 0 if is_tight else min(BLOCK_BYTES, slices)
-        enumerating = index + at_hand + in_work + 2 * largest
-        if is_tight:
-            sweeping = shape.least(self._workers)
-        else:
-            chosen = sizes_within(shape, None, self._workers)
-            assert chosen is not None
-            sweeping = chosen.needs.total + (slices if shape.in_memory else 0)
-        return self._base + max(enumerating, sweeping)
+        return index + at_hand + waiting + in_work + (2 if at_most else 1) * max(shape.slice_bytes, default=0)
+
+    def _sweeping(self, shape: SweepShape) -> float:
+        chosen = sizes_within(shape, None, self._workers)
+        assert chosen is not None
+        return chosen.needs.total + (sum(shape.slice_bytes) if shape.in_memory else 0)
+
+    def _usually(self, shape: SweepShape) -> float:
+        """The same, without what is reserved and hardly ever used.
+
+        The values of the last level are zeros that nobody writes, for which the system gives no memory; the second of two
+        tables has only the rows of the level before it. A level that waits to be written is the one being written.
+        """
+        states, parts = [*shape.level_states[:-1], 0], shape.fixed.parts
+        kept = sum(states) if shape.in_memory else max(a + b for a, b in zip([*states, 0], [0, *states], strict=True))
+        rows = sum(shape.level_states[-2:]) if self._seen.is_nested else 2 * shape.n_rows
+        tables = parts["tables of values"] * rows / max(1, 2 * shape.n_rows)
+        others = [parts[name] for name in ("goals of all states", "goals attained", "places of states and transitions")]
+        slices = sum(shape.slice_bytes)
+        at_hand = slices if shape.in_memory else min(CACHE_BYTES, slices) + max(shape.slice_bytes, default=0)
+        blocks = BLOCK_STATES * shape.bytes_in_work(self._workers)
+        return tables + kept * shape.bytes_per_state + sum(others) + at_hand + blocks
 
 
 def _count(number: Range) -> str:

@@ -27,6 +27,7 @@ from empo_bi.solving import Solver
 
 TRIAL_STATES = 20_000  # that are solved to see how long that takes
 MAX_BODIES = 20_000_000
+_UNTIMED_LEVELS = 2  # always counted: they have next to no states, but load the kernels, or even compile them
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Probe:
     levels : sizes of the levels that were seen
     n_levels : how many there are in all, as far as is known
     is_nested : whether each level contains the one before it
-    seconds : it took to enumerate them
+    seconds : it took to enumerate them, kernels loaded
     dag_ratio, result_ratio : bytes on disk for each byte in memory
     seconds_per_state : of the backward pass, both phases
     n_columns, n_words : (human, goal) pairs, and words of a key (0 in Python worlds)
@@ -66,29 +67,43 @@ class Probe:
         return self.seconds / max(1, self.n_bodies)
 
 
-def probe(world: Any, solver_options: dict[str, Any], *, level_fct: Any, seconds: float, progress: bool) -> Probe:
-    """Enumerate levels for so long, and solve the first of them as if nothing came after."""
+def probe(
+    world: Any,
+    solver_options: dict[str, Any],
+    *,
+    level_fct: Any,
+    seconds: float,
+    progress: bool,
+    max_levels: int | None = None,
+) -> Probe:
+    """Enumerate levels for so long, or so many, and solve the first of them as if nothing came after."""
     options = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "watch": Watch("planning", "")}
     explorer = explorer_for(world, level_fct, fixed_goals_of(world), Budget(), options)
     levels = _FirstLevels()
-    begin = time.perf_counter()
-    spent = 0.0
+    spent, last = 0.0, 0.0
     is_complete = False
     with level_bar("look ahead", explorer.n_levels, progress) as bar:
-        last = 0.0
-        while spent + 1.5 * last < seconds and explorer.n_known < MAX_BODIES / 4:  # the next may take longer than the last
+        while len(levels) < _UNTIMED_LEVELS or (
+            spent + 1.5 * last < seconds and explorer.n_known < MAX_BODIES / 4  # the next may take longer than the last
+        ):
+            if max_levels is not None and len(levels) >= max_levels:
+                break
+            begin = time.perf_counter()
             piece = explorer.next_level(levels)
-            last = time.perf_counter() - begin - spent
-            spent += last
+            if len(levels) >= _UNTIMED_LEVELS:
+                last = time.perf_counter() - begin
+                spent += last
             if piece is None:
                 is_complete = True
                 break
             levels.append(piece, list)
             bar.update()
+    is_complete |= len(levels) == explorer.n_levels
     n_levels = len(levels) if is_complete else explorer.n_levels or 0
     if n_levels == 0:
         raise TooManyStatesError(
-            f"after {spent:.1f} s and {explorer.n_known:,} states it is not known how many levels this world has; give steps"
+            f"after {spent:.1f} s and {explorer.n_known:,} states it is not known how many levels this world has: a world "
+            "written in Python does not tell its horizon. Allow more seconds, or plan one that ends sooner"
         )
     sizes = list(levels.sizes)
     cumulated = np.cumsum([level.n_bodies for level in sizes])
