@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-all lint format bench bench-dag bench-solve clean
+.PHONY: help demo test test-all lint format bench bench-dag bench-solve bench-memory bench-plan clean
 
 help:  ## show this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 # The stamp is renewed whenever the dependencies change.
 $(VENV)/.installed: pyproject.toml
@@ -41,6 +41,12 @@ bench-dag: $(VENV)/.installed  ## measure enumeration: time, memory, disk (sever
 
 bench-solve: $(VENV)/.installed  ## measure solving: time, memory, disk, workers (several minutes)
 	$(BIN)/python benchmarks/bench_solve.py
+
+bench-memory: $(VENV)/.installed  ## how small DAGs and solutions of the shipped worlds are stored (some minutes)
+	$(BIN)/python benchmarks/memory_table.py
+
+bench-plan: $(VENV)/.installed  ## hold the planner's predictions to real runs (several minutes)
+	$(BIN)/python benchmarks/bench_plan.py
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -25,6 +25,9 @@ MODULES = [
     "empo_bi.solving",
     "empo_bi.api",
     "empo_bi.results.chain",
+    "empo_bi.dag.dag",
+    "empo_bi.memory.sizes",
+    "empo_bi.planner.plan",
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -118,3 +121,22 @@ def test_the_benchmark_of_solving_runs_on_small_horizons() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert all(word in done.stdout for word in ("Against the oracle", "Memory and disk", "Workers", "one pass", "Bandwidth"))
+
+
+def test_the_table_of_memory_runs_on_small_worlds() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "memory_table.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    for part in ("DAGs: ", "Solutions: ", "Both together", "The obvious data structures"):
+        assert part in done.stdout
+    assert len(re.findall(r"\n +asymmetric_freeing +5 +1,253 .*x\n", done.stdout)) == 4
+
+
+def test_the_benchmark_of_the_planner_runs_on_small_horizons() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "bench_plan.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\n +asymmetric_freeing +12 +592 .* 24,137 +0\.\d\d", done.stdout)
+    assert re.search(r"within a factor 1.5: \d of 2; inside the range: \d of 2", done.stdout)
+    assert re.search(r"\n +carousel +6 +1,147 +on disk .* MB +\d\.\d\d ", done.stdout)
+    assert "memory within 25%" in done.stdout
