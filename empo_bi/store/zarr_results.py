@@ -43,6 +43,7 @@ class ZarrResults:
         self._markers: dict[int, Json] = {}
         self._horizon = int(manifest["horizon"])
         self._writer, self.backlog_bytes = BackgroundWriter(files), BACKLOG_BYTES
+        self._borrowed: dict[int, int] = {}  # of levels that wait, bytes of views of the sweep's tables
         self._handed_over = self._horizon + 1
         self._cache: OrderedDict[tuple[int, str], Array] = OrderedDict()
         self._is_closed = False
@@ -162,8 +163,8 @@ class ZarrResults:
         """Write a level in the background. An error shows here or later, at the next call."""
         self._collect(backlog=self.backlog_bytes)
         carried = carry() if t > 0 and not self.place.is_temporary else {}  # nobody continues a temporary store
-        copies = [array for array in carried.values() if array.base is None]  # others are views of tables, which stay anyway
-        nbytes = sum(array.nbytes for array in [*arrays.values(), *copies])
+        self._borrowed[t] = sum(array.nbytes for array in carried.values() if array.base is not None)
+        nbytes = sum(array.nbytes for array in [*arrays.values(), *carried.values()])
         write = partial(self._write_level, t, arrays, carried)
         self._writer.put(t, nbytes, write, groups=(level_name(t), carry_name(t)), obsolete=carry_name(t + 1))
         self._handed_over = t
@@ -189,6 +190,7 @@ class ZarrResults:
         """Take note of levels that were committed; waits as :meth:`BackgroundWriter.written` does."""
         for marker in self._writer.written(backlog=backlog, through=through):
             self._markers[marker["level"]] = marker
+            self._borrowed.pop(marker["level"], None)
 
     def carried(self) -> Arrays:
         group = carry_name(self._handed_over)
@@ -253,7 +255,8 @@ class ZarrResults:
 
     @property
     def held_bytes(self) -> int:
-        return self._writer.nbytes + sum(array.nbytes for array in self._cache.values())
+        waiting = max(0, self._writer.nbytes - sum(self._borrowed.values()))
+        return waiting + sum(array.nbytes for array in self._cache.values())
 
     def give_back(self) -> None:
         self._cache.clear()
