@@ -7,10 +7,10 @@ Run with `make bench-memory`, or
     python benchmarks/memory_table.py --largest   # also those of more than 300,000 bodies
     python benchmarks/memory_table.py --worlds asymmetric_freeing --steps 25
 
-*Dense* has a number for each state, profile, successor, human, goal and action; *packed* is what the engine works with: bodies
-instead of states, bits for goals, narrow types, nothing for what is trivial, policies computed when they are asked for;
-*compressed* is what is on disk. Each factor is that of one step; *all* is from dense float64 to disk. The last table has what
-the obvious data structures of Python would take, by arithmetic, beside what is held in memory for the same.
+*Dense* has a number for each state, profile, successor, human, goal and action; *packed* is what the engine works with:
+bodies instead of states, bits for goals, narrow types, nothing for what is trivial, policies computed when they are asked
+for; *compressed* is what is on disk. Each factor is that of one step; *all* is from dense float64 to disk. The last table
+has what the obvious data structures of Python would take, by arithmetic, beside what is held in memory for the same.
 """
 
 from __future__ import annotations

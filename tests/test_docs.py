@@ -26,6 +26,7 @@ MODULES = [
     "empo_bi.api",
     "empo_bi.results.chain",
     "empo_bi.dag.dag",
+    "empo_bi.memory.profiler",
     "empo_bi.memory.sizes",
     "empo_bi.planner.plan",
 ]
@@ -42,7 +43,8 @@ def test_the_python_code_of_a_page_runs_from_top_to_bottom(page: str, capsys: py
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_in_docstrings_are_right(name: str) -> None:
+def test_the_examples_in_docstrings_are_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write a profile to the present folder
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0
     assert result.failed == 0
