@@ -58,7 +58,7 @@ def extrapolated(seen: Sequence[float], length: int) -> Forecast:
     seen, the nearer is the mean to a late end, and the highest guess to :math:`t^5`.
 
     On the shipped worlds, the number of states one doubling ahead is in the range in nine cases of ten, and the likely
-    number right within a factor 1.5 in seven cases of ten, after 100,000 bodies in all.
+    number right within a factor 1.5 in seven cases of ten.
     """
     known = np.asarray(seen, dtype=np.float64)[:length]
     if len(known) == length:
