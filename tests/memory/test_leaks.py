@@ -10,7 +10,7 @@ import pytest
 from store_tools import environment, run_python
 
 N_RUNS = 20
-SLACK = 6_000_000  # of an allocator that fills its pools; a leaked run would be as large as this or larger
+SLACK = 8_000_000  # of an allocator that fills the pools of its threads; two runs that stay would be as much
 
 RUNS = """
 import gc, json, os, sys, tempfile, threading
@@ -21,8 +21,8 @@ out = {"memory": None, "temporary": True}[sys.argv[1]]
 leak = sys.argv[2] == "leak"
 kept, held, sizes = [], [], []
 for n in range(int(sys.argv[3])):
-    solution = solve(load_world("asymmetric_freeing", max_steps=10), out=out, workers=1 + n % 2, progress=False)
-    sizes.append(solution.memory_report().total.packed)
+    solution = solve(load_world("heavy_boots"), out=out, workers=1 + n % 2, progress=False)
+    sizes.append(solution.memory_report().total.packed + solution.dag.memory_report().total.packed)
     if leak:
         kept.append(np.ones(sizes[-1] // 8))
     del solution
@@ -47,7 +47,7 @@ def twenty_solves(where: str, tmp_path: Path, *, leak: bool = False) -> dict[str
 @pytest.mark.parametrize("where", ["memory", "temporary"])
 def test_twenty_solves_hold_no_more_than_two(where: str, tmp_path: Path) -> None:
     found = twenty_solves(where, tmp_path)
-    assert 18 * found["size"] > 3 * SLACK  # so that a run that stays would show
+    assert 18 * found["size"] > 8 * SLACK  # so that a run that stays would show
     held = found["held"]
     assert max(held[2:]) - held[1] < SLACK, [f"{nbytes / 1e6:.1f} MB" for nbytes in held]
     assert [name for name in found["threads"] if name.startswith("empo_bi")] == []
@@ -58,4 +58,4 @@ def test_twenty_solves_hold_no_more_than_two(where: str, tmp_path: Path) -> None
 def test_a_process_that_keeps_what_it_solved_would_be_noticed(tmp_path: Path) -> None:
     """The test above can fail: here every run leaves as much as its results take."""
     held = twenty_solves("memory", tmp_path, leak=True)["held"]
-    assert max(held[2:]) - held[1] > 2 * SLACK
+    assert max(held[2:]) - held[1] > 5 * SLACK
