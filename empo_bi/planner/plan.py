@@ -22,6 +22,7 @@ from empo_bi.options import Params
 from empo_bi.planner.growth import Forecast, Range, Series, extrapolated
 from empo_bi.planner.probe import Probe, probe
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.world.goals import WorldGoalGenerator
 from empo_bi.world.gridworld import GridWorld
 
 _SPEED = Range(0.7, 1.1, 2.0)  # a long sweep against a short one: tables outgrow the cache, machines are noisy
@@ -131,7 +132,7 @@ class Plan:
             return f"{steps} steps do not fit into {as_text(self.memory)}, and no shorter horizon does: allow more memory"
         return (
             f"{steps} steps do not fit into {as_text(self.memory)} in any way; {self.longest} steps do "
-            f"(max_steps={self.longest}), with everything on disk"
+            f"(max_steps={self.longest})"
         )
 
     def comparison(self) -> str:
@@ -205,9 +206,7 @@ def plan(
         raise ValueError(f"max_levels={max_levels!r}; give a number of levels, 1 or more, or None")
     limit = available_bytes() + resident_bytes() if memory is None else parse_size(memory, "memory")
     workers = checked_workers(workers)
-    longest = world
-    if isinstance(world, GridWorld):
-        longest = GridWorld(replace(world.world_spec, max_steps=max(wanted)))
+    longest = _with_horizon(world, max(wanted)) if isinstance(world, GridWorld) else world
     humans = getattr(world, "human_agent_indices", ()) if human_agent_indices is None else human_agent_indices
     robots = getattr(world, "robot_agent_indices", ()) if robot_agent_indices is None else robot_agent_indices
     options: dict[str, Any] = {
@@ -226,6 +225,16 @@ def plan(
     horizons = [outlook.horizon(n_steps, limit) for n_steps in steps_of]
     fitting = (t for t in range(max(steps_of), 0, -1) if outlook.horizon(t, limit).recommended is not None)
     return Plan(title_of(longest), limit, horizons, next(fitting, None), seen)
+
+
+def _with_horizon(world: GridWorld, steps: int) -> GridWorld:
+    """The same world, with goals that somebody gave it after it was loaded."""
+    if steps == world.max_steps:
+        return world
+    other = GridWorld(replace(world.world_spec, max_steps=steps))
+    if not isinstance(world.possible_goal_generator, WorldGoalGenerator):
+        other.possible_goal_generator = world.possible_goal_generator
+    return other
 
 
 def _checked_steps(world: Any, steps: int | Sequence[int] | None) -> list[Any]:

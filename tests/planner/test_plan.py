@@ -13,7 +13,17 @@ from click.testing import CliRunner
 from planning_worlds import At, Ring, TwoSteps, step_of
 from store_tools import Drift, run_python
 
-from empo_bi import Params, Plan, TabularGoalGenerator, TooManyStatesError, enumerate_dag, load_world, plan, solve
+from empo_bi import (
+    Params,
+    Plan,
+    ReachCellGoal,
+    TabularGoalGenerator,
+    TooManyStatesError,
+    enumerate_dag,
+    load_world,
+    plan,
+    solve,
+)
 from empo_bi.cli import cli
 from empo_bi.planner.growth import Range
 from empo_bi.planner.plan import Horizon, Way
@@ -357,6 +367,13 @@ def test_goals_that_differ_from_state_to_state_take_memory_of_their_own() -> Non
     same, other = (plan(Ring(6), PARAMS, possible_goal_generator=generator, **QUIET) for generator in (fixed, Picky()))
     assert (same.probe.goals_by_state, other.probe.goals_by_state) == (False, True)
     assert same.probe.n_columns == other.probe.n_columns == 2 * 3
+
+
+@pytest.mark.parametrize("steps", [None, 7])
+def test_goals_that_somebody_put_on_a_gridworld_are_planned_for(steps: int | None) -> None:
+    world = freeing(5)
+    world.possible_goal_generator = TabularGoalGenerator([ReachCellGoal(world, 0, cell) for cell in ((2, 1), (2, 2))])
+    assert plan(world, PARAMS, steps=steps, phase_2=False, **QUIET).probe.n_columns == 2 * 2
 
 
 def test_without_phase_2_less_is_kept() -> None:
