@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -50,7 +51,7 @@ from empo_bi.results.levels import ResultLevels
 from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
-from empo_bi.runtime.interrupts import kept_interrupts
+from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import say
 
 MEMORY_REMEDY = (
@@ -309,12 +310,14 @@ class Solver:
                 levels.backlog_bytes = sizes.backlog_bytes // len(results)
             self._watch.give_back = partial(_give_back, blocks, list(results.values()))
             self._watch.owners = partial(_owners, self.dag, strands)
-            asks = self._prior is not None or any(p.believed_others_policy is not None for p in self._all_params)
             sweep = Sweep(
-                blocks, setting, strands, self._workers, wants_states=asks, asks_durations=not setting.unit_durations,
+                blocks, setting, strands, self._workers, wants_states=self._asks(setting), asks_durations=not setting.unit_durations,
                 waits=sizes.waits, progress=self._progress, after_block=self._watch.look, after_level=self._tell,
             )  # fmt: skip
-            with kept_interrupts() as self._watch.interrupts:
+            # Functions of users may take long; nobody should have to wait for them.
+            with (
+                contextlib.nullcontext(Interrupts()) if self._asks(setting) else kept_interrupts() as self._watch.interrupts
+            ):
                 sweep.run()
             given_up = [strand.sink for strand in strands if strand.is_given_up]
             for i in list(results):
@@ -386,7 +389,7 @@ class Solver:
     def _sizes(self, chosen: list[int], setting: Setting) -> SweepSizes:
         """Sizes that keep the sweep within its budget; slices that enumeration left in memory go first."""
         shape = shape_of(
-            self.dag, setting, in_memory=self._out is None, robot_phases=len(chosen) if self._phase_2 else 0,
+            self.dag, setting, in_memory=self._out is None, asks=self._asks(setting), robot_phases=len(chosen) if self._phase_2 else 0,
             human_phases=len({self._human_key(self.params[i]) for i in chosen}) if self._prior is None else 0,
         )  # fmt: skip
         if self._budget.limit is not None:
@@ -401,6 +404,11 @@ class Solver:
         written = profiler.write(Path(self._out) if self._has_folder else Path.cwd())
         if self._progress:
             say(f"memory profile: {', '.join(map(str, written))}")
+
+    def _asks(self, setting: Setting) -> bool:
+        """Whether functions of users are asked about states during the sweep."""
+        has_belief = any(params.believed_others_policy is not None for params in self._all_params)
+        return self._prior is not None or has_belief or not setting.unit_durations
 
     def _tell(self, t: int, n_states: int) -> None:
         self._watch.level(t, n_states)

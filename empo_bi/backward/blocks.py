@@ -82,6 +82,7 @@ class LevelBlocks:
 
     def __init__(self, dag: Dag, block_states: int) -> None:
         self.dag, self.block_states = dag, block_states
+        self.n_going_on = 0  # states of the level that was last gone through that are in blocks
         self._starts: dict[int, IndexArray] = {}  # of slices that several levels share
 
     def bodies(self, t: int) -> IndexArray:
@@ -98,6 +99,7 @@ class LevelBlocks:
 
     def makers_of_level(self, t: int) -> Iterator[BlockMaker]:
         """The same as functions that make the blocks: what they do is a tenth of the work, and several threads can do it."""
+        self.n_going_on = 0
         body_S = self.bodies(t)
         goes_on = self.going_on(t)
         sources = self._sources(t)
@@ -136,8 +138,11 @@ class LevelBlocks:
         if start_E is not None:  # states without successors are terminal
             keep = start_E[row_M + 1] > start_E[row_M]
             place_M, body_M, row_M = place_M[keep], body_M[keep], row_M[keep]
-        for m in range(0, len(row_M), self.block_states):
-            chosen = slice(m, m + self.block_states)
+        self.n_going_on += len(row_M)
+        m = 0
+        while m < len(row_M):
+            chosen = slice(m, m + self.block_states)  # which may change meanwhile, when memory is short
+            m = chosen.stop
             yield partial(self._block, piece, start_E, place_M[chosen], body_M[chosen], row_M[chosen])
 
     def _block(

@@ -20,6 +20,7 @@ _SMALLEST_BLOCK = 32
 CACHE_BYTES = 256 << 20  # of slices that were read
 BACKLOG_BYTES = 64 << 20  # of solved levels that wait to be written
 _PER_STATE = 60  # numbers of bodies, rows and places of the states of a level
+_BYTES_PER_TUPLE = 900  # a state of nested tuples, as users' functions get it
 _PER_ENTRY = 28  # a transition of a block in work: successor, its row, count, probability, discount
 
 
@@ -39,6 +40,7 @@ class SweepShape:
     goals_by_state : whether each state has weights of its own
     slices_in_memory : whether all transitions are in memory already
     waits : whether a level is begun only when the one above it has been written
+    asks : whether states are needed as Python objects, since somebody's functions are asked about them
     """
 
     level_states: Sequence[int]
@@ -58,6 +60,7 @@ class SweepShape:
     goals_by_state: bool = False
     slices_in_memory: bool = False
     waits: bool = False
+    asks: bool = False
 
     @property
     def bytes_per_state(self) -> int:
@@ -86,6 +89,7 @@ class SweepShape:
             "goals attained": (self.n_bodies + max(self.level_states, default=0)) * bits,
             "places of states and transitions": max(self.level_states, default=0) * _PER_STATE + 8 * self.n_bodies,
             "slices of transitions": slices,
+            "states as Python objects": max(self.level_states, default=0) * _BYTES_PER_TUPLE if self.asks else 0,
         })  # fmt: skip
 
     @property
@@ -141,7 +145,7 @@ def sizes_within(shape: SweepShape, room: int | None, workers: int) -> SweepSize
     )  # fmt: skip
 
 
-def shape_of(dag: Dag, setting: Setting, *, human_phases: int, robot_phases: int, in_memory: bool) -> SweepShape:
+def shape_of(dag: Dag, setting: Setting, *, human_phases: int, robot_phases: int, in_memory: bool, asks: bool) -> SweepShape:
     """The shape of a sweep over a DAG that is there; goals that were asked for state by state are in memory already."""
     profiles = setting.profiles
     return SweepShape(
@@ -159,6 +163,7 @@ def shape_of(dag: Dag, setting: Setting, *, human_phases: int, robot_phases: int
         human_phases=human_phases,
         robot_phases=robot_phases,
         in_memory=in_memory,
+        asks=asks,
         slices_in_memory=isinstance(dag.levels, MemoryLevels),
     )
 

@@ -133,6 +133,8 @@ class Sweep:
             if self.after_block is not None:
                 self.after_block(len(place_M))
         ended = np.flatnonzero(~is_covered)
+        if len(body_S) - len(ended) != self.blocks.n_going_on:  # or states would pass for terminal ones
+            raise RuntimeError(f"level {t}: {len(body_S) - len(ended)} of {self.blocks.n_going_on} states were computed")
         if len(ended):
             attained_MX = bits_of(attained_SB[ended], goals.n_columns)
             for phase in phases:

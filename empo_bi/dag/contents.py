@@ -7,6 +7,7 @@ and where that cannot be told, there is none. A store made for one thing is then
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import inspect
 import sys
@@ -23,7 +24,6 @@ from empo_bi.world.gridworld import GridWorld
 NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
 NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
 
-_PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, type(None))
 _OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {
     "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
     "observation_space", "layout", "tables", "codec", "_profiles", "_step_count", "_key",
@@ -54,14 +54,16 @@ class ContentHasher(NumpyHasher):
         if isinstance(thing, ModuleType):
             return f"module {thing.__name__}" if is_library(thing.__name__) else self._module(thing)
         if isinstance(thing, frozenset):
-            return ["frozenset", set(thing)]
+            return ["frozenset", *sorted(ContentHasher(self._code).hash(element) for element in thing)]
+        if type(thing) is set:
+            return ["set", *sorted(ContentHasher(self._code).hash(element) for element in thing)]
         if isinstance(thing, MethodType) and getattr(type(thing.__self__), thing.__name__, None) != thing.__func__:
             return ["method", thing.__func__, thing.__self__]  # bound by hand, or a class method
-        if callable(thing) and callable(getattr(thing, "__wrapped__", None)) and is_library(type(thing).__module__):
-            return ["wrapped", type(thing), thing.__wrapped__]  # a cached function, say
-        if callable(getattr(thing, "py_func", None)):
+        if isinstance(thing, functools._lru_cache_wrapper):
+            return ["cached", thing.__wrapped__]
+        if _has(thing, "py_func") and is_library(type(thing).__module__):
             return ["compiled", thing.py_func]  # by numba
-        if callable(getattr(thing, "transition_probabilities", None)):
+        if _has(thing, "transition_probabilities"):
             return self._world(thing)
         return thing
 
@@ -71,7 +73,7 @@ class ContentHasher(NumpyHasher):
         if function not in self._code:
             self._code[function] = f"function {function.__qualname__}"  # for those that call themselves
             self._code[function] += " " + ContentHasher(self._code).hash(
-                [source_of(function), function.__defaults__, function.__kwdefaults__, globals_used_by(function)]
+                [source_of(function), *_about(function), vars(function)]  # which has what it wraps, too
             )
         return self._code[function]
 
@@ -79,7 +81,9 @@ class ContentHasher(NumpyHasher):
         """A module that a function uses: its source, and its values as they are now."""
         if module not in self._code:
             self._code[module] = f"module {module.__name__}"
-            values = {name: value for name, value in vars(module).items() if isinstance(value, _PLAIN) and name[:2] != "__"}
+            values = {
+                name: value for name, value in vars(module).items() if name[:2] != "__" and not is_library(_home_of(value))
+            }
             self._code[module] += " " + ContentHasher(self._code).hash([source_of(module), values])
         return self._code[module]
 
@@ -108,9 +112,15 @@ def digest_of_content(thing: Any) -> str | None:
 
 def attributes_of(world: Any) -> list[tuple[str, Any]]:
     """What is on a world, but for what planning left there."""
-    slots = [name for base in type(world).__mro__ for name in getattr(base, "__slots__", ()) if hasattr(world, name)]
-    found = {**getattr(world, "__dict__", {}), **{name: getattr(world, name) for name in slots}}
-    return sorted((name, value) for name, value in found.items() if name not in NOT_PART_OF_A_WORLD)
+    state = object.__getstate__(world)  # attributes, or a pair of attributes and slots
+    parts = state if isinstance(state, tuple) else (state,)
+    found = {name: value for part in parts if part for name, value in part.items() if name not in NOT_PART_OF_A_WORLD}
+    content: Any = None
+    if isinstance(world, dict):
+        content = dict(world)
+    elif isinstance(world, tuple | list):
+        content = list(world)
+    return [*sorted(found.items(), key=lambda item: item[0]), ("", content)]
 
 
 def about_gridworld(world: GridWorld) -> list[Any]:
@@ -136,11 +146,12 @@ def code_of(kind: type) -> list[Any]:
         source_file = getattr(sys.modules.get(base.__module__), "__file__", None)
         found += [base.__qualname__, source_of(base)]
         for name, value in sorted(vars(base).items()):
-            function = getattr(value, "__func__", value)  # of class methods and static methods
-            function = getattr(function, "fget", function)  # of properties
-            if isinstance(function, FunctionType):
-                found.append([name, _beyond_the_source(function, source_file)])
-            elif not name.startswith(("__", "_abc_")) and not hasattr(value, "__get__"):
+            functions = _functions_in(value)
+            if functions:
+                found.append([name, [_beyond_the_source(function, source_file) for function in functions]])
+            elif not name.startswith(("__", "_abc_")) and not is_library(
+                type(value).__module__ if _has(value, "__get__") else None
+            ):
                 found.append([name, value])
     return found
 
@@ -153,7 +164,39 @@ def _beyond_the_source(function: FunctionType, source_file: str | None) -> Any:
         return None if is_made else function  # by dataclasses and the like, or it was put there by somebody else
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     closed_over = [content for content in cells if not isinstance(content, type)]  # super() closes over the class itself
-    return [closed_over, function.__defaults__, function.__kwdefaults__, globals_used_by(function)]
+    return [closed_over, *_about(function)]
+
+
+def _about(function: FunctionType) -> list[Any]:
+    """What tells a function from another of the same file; which of two of the same name it is, too."""
+    code = function.__code__
+    return [
+        function.__qualname__,
+        _bytecode(code),
+        function.__defaults__,
+        function.__kwdefaults__,
+        globals_used_by(function),
+    ]
+
+
+def _functions_in(value: Any) -> list[FunctionType]:
+    """The functions in what a class has: a function, or what decorators make of it."""
+    if isinstance(value, FunctionType):
+        return [value]
+    if isinstance(value, staticmethod | classmethod):
+        return _functions_in(value.__func__)
+    if isinstance(value, property):
+        return [function for part in (value.fget, value.fset, value.fdel) for function in _functions_in(part)]
+    if isinstance(value, functools.cached_property):
+        return _functions_in(value.func)
+    if isinstance(value, functools._lru_cache_wrapper):
+        return _functions_in(value.__wrapped__)
+    return []
+
+
+def _has(thing: Any, name: str) -> bool:
+    """Whether a thing has an attribute, found without running anybody's ``__getattr__``."""
+    return inspect.getattr_static(thing, name, None) is not None
 
 
 def globals_used_by(function: FunctionType) -> dict[str, Any]:
@@ -161,7 +204,7 @@ def globals_used_by(function: FunctionType) -> dict[str, Any]:
     names, waiting = set(), [function.__code__]
     while waiting:
         code = waiting.pop()
-        names |= set(code.co_names)
+        names |= {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
         waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     found = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
     return {name: value for name, value in found.items() if not is_library(_home_of(value))}
@@ -185,7 +228,7 @@ def source_of(thing: Any) -> Any:
             if source is not None:
                 return inspect.getsource(source)
     parts = [thing] if isinstance(thing, FunctionType) else vars(thing).values()
-    functions = [part for part in parts if isinstance(part, FunctionType)]
+    functions = [function for part in parts for function in _functions_in(part)]
     if not functions and not isinstance(thing, type):
         raise TypeError(f"{thing!r} has no source")
     return [_bytecode(function.__code__) for function in functions]

@@ -86,15 +86,17 @@ class MemoryMonitor:
     def is_memory_low(self) -> bool:
         return self.enabled and self.get_free_memory_fraction() < self.min_free_fraction
 
-    def check(self, step: int, force: bool = False, *, give_back: GiveBack | None = None) -> None:
+    def check(
+        self, step: int, force: bool = False, *, give_back: GiveBack | None = None, between: GiveBack | None = None
+    ) -> None:
         """Look, if ``check_interval`` steps have passed since the last look, and do something if memory is short.
 
-        ``give_back`` is called first: it lets go of what can be had again.
+        ``give_back`` is called first: it lets go of what can be had again. ``between`` is called while it waits, and may raise.
         """
         if not self.enabled or not (force or self._is_time(step)):
             return
         if self.is_memory_low():
-            self._relieve(give_back)
+            self._relieve(give_back, between)
 
     def _is_time(self, step: int) -> bool:
         """Compiled kernels do a hundred states in a fraction of a millisecond; more than four looks a second would cost."""
@@ -107,7 +109,7 @@ class MemoryMonitor:
         self._next_step, self._next_look = step + self.check_interval, now + 0.25
         return True
 
-    def _relieve(self, give_back: GiveBack | None) -> None:
+    def _relieve(self, give_back: GiveBack | None, between: GiveBack | None) -> None:
         if give_back is not None:
             self._say("giving back caches, and going on in smaller blocks")
             give_back()
@@ -118,6 +120,8 @@ class MemoryMonitor:
         until = time.monotonic() + self.pause_duration
         while time.monotonic() < until:
             time.sleep(min(0.2, self.pause_duration))
+            if between is not None:
+                between()
             if not self.is_memory_low():
                 self._say("going on", is_short=False)
                 return

@@ -53,7 +53,7 @@ class Watch:
         self.interrupts.check()
         self.budget.check(self._doing, self._remedy, more)
         if self._monitor is not None:
-            self._monitor.check(self._n_done, give_back=self.give_back)
+            self._monitor.check(self._n_done, give_back=self.give_back, between=self.interrupts.check)
 
     def level(self, t: int, n_states: int) -> None:
         """A level is done."""

@@ -25,7 +25,8 @@ class Interrupts:
         if self._was_pressed:
             signal.default_int_handler(number, frame)
         self._was_pressed = True
-        os.write(2, b"\nempo_bi: stopping when the block in work is done; press Ctrl-C again to stop at once\n")
+        with contextlib.suppress(OSError):  # nobody is listening
+            os.write(2, b"\nempo_bi: stopping when the block in work is done; press Ctrl-C again to stop at once\n")
 
     def check(self) -> None:
         """Raise ``KeyboardInterrupt`` if it was; called between blocks."""
