@@ -311,13 +311,13 @@ class Solver:
             self._watch.give_back = partial(_give_back, blocks, list(results.values()))
             self._watch.owners = partial(_owners, self.dag, strands)
             sweep = Sweep(
-                blocks, setting, strands, self._workers, wants_states=self._asks(setting), asks_durations=not setting.unit_durations,
-                waits=sizes.waits, progress=self._progress, after_block=self._watch.look, after_level=self._tell,
+                blocks, setting, strands, self._workers, wants_states=self._asks(setting),
+                asks_durations=not setting.unit_durations, waits=sizes.waits, progress=self._progress,
+                after_block=self._watch.look, after_level=self._tell,
             )  # fmt: skip
             # Functions of users may take long; nobody should have to wait for them.
-            with (
-                contextlib.nullcontext(Interrupts()) if self._asks(setting) else kept_interrupts() as self._watch.interrupts
-            ):
+            keeping = contextlib.nullcontext(Interrupts()) if self._asks(setting) else kept_interrupts()
+            with keeping as self._watch.interrupts:
                 sweep.run()
             given_up = [strand.sink for strand in strands if strand.is_given_up]
             for i in list(results):
@@ -389,7 +389,8 @@ class Solver:
     def _sizes(self, chosen: list[int], setting: Setting) -> SweepSizes:
         """Sizes that keep the sweep within its budget; slices that enumeration left in memory go first."""
         shape = shape_of(
-            self.dag, setting, in_memory=self._out is None, asks=self._asks(setting), robot_phases=len(chosen) if self._phase_2 else 0,
+            self.dag, setting, in_memory=self._out is None, asks=self._asks(setting),
+            robot_phases=len(chosen) if self._phase_2 else 0,
             human_phases=len({self._human_key(self.params[i]) for i in chosen}) if self._prior is None else 0,
         )  # fmt: skip
         if self._budget.limit is not None:

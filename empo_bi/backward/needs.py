@@ -196,7 +196,7 @@ def sizes_for(shape: SweepShape, levels: Sequence[LevelSizes], budget: Budget, w
     assert room is not None
     assert budget.limit is not None
     enough = budget.held + shape.least(workers)
-    ways = [*_ways_to_fit(shape, levels, room, workers), f"memory_limit='{math.ceil(enough * 1.02 / 1e6)}MB'"]
+    ways = [*_ways_to_fit(shape, levels, room, workers), f"memory_limit='{math.ceil(enough * 1.08 / 1e6)}MB'"]
     needs = replace(shape, waits=not shape.in_memory).fixed
     raise MemoryLimitError(
         f"solving needs {as_text(enough)}, and memory_limit={as_text(budget.limit)}: {as_text(budget.held)} for Python, "

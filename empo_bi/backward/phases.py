@@ -131,7 +131,8 @@ class HumanPhase:
 
     def arrays(self) -> Arrays:
         n_humans = len(self.setting.goals.humans)
-        return {"vh": self._vh_SX.reshape(len(self._vh_SX), n_humans, -1)} if self.keeps_values else {}
+        shape = (len(self._vh_SX), n_humans, self.setting.goals.n_goals)
+        return {"vh": self._vh_SX.reshape(shape)} if self.keeps_values else {}
 
     def tables(self) -> dict[str, Table]:
         return {"human": self.table}
@@ -222,8 +223,10 @@ class RobotPhase:
         self.vr_table.write[slot_M] = self.params.terminal_Vr * (self._factor_r or 1.0)
 
     def arrays(self) -> Arrays:
-        n_humans = len(self.setting.goals.humans)
-        return {**self._level, "ve": self._level["ve"].reshape(len(self._level["ve"]), n_humans, -1)}
+        if not self._level:  # nothing was begun
+            return {}
+        values = self._level["ve"]
+        return {**self._level, "ve": values.reshape(len(values), len(self.setting.goals.humans), self.setting.goals.n_goals)}
 
     def tables(self) -> dict[str, Table]:
         return {"effective": self.table, "robot": self.vr_table}

@@ -91,7 +91,8 @@ class MemoryMonitor:
     ) -> None:
         """Look, if ``check_interval`` steps have passed since the last look, and do something if memory is short.
 
-        ``give_back`` is called first: it lets go of what can be had again. ``between`` is called while it waits, and may raise.
+        ``give_back`` is called first: it lets go of what can be had again. ``between`` is called while it waits, and may
+        raise.
         """
         if not self.enabled or not (force or self._is_time(step)):
             return

@@ -93,7 +93,7 @@ def test_the_monitor_has_the_documented_parameters() -> None:
         ("ceiling", None),  # ours, like give_back
     ]
     check = inspect.signature(MemoryMonitor.check).parameters
-    assert list(check) == ["self", "step", "force", "give_back"]
+    assert list(check) == ["self", "step", "force", "give_back", "between"]
     assert check["force"].default is False
     assert next(iter(inspect.signature(check_memory).parameters)) == "step"
 

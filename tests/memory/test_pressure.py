@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from empo_bi import GridWorld, MemoryMonitor, MemoryPressureError, Params, load_world, solve
+from empo_bi import GridWorld, MemoryMonitor, MemoryPressureError, Params, enumerate_dag, load_world, solve
 from empo_bi.memory.machine import available_bytes, used_bytes
 from empo_bi.store.zarr_levels import ZarrLevels
 
@@ -125,7 +125,34 @@ class Counting(MemoryMonitor):
         super().__init__()
         self._seen, self._before = seen, 0
 
-    def check(self, step: int, force: bool = False, *, give_back: Any = None) -> None:
+    def check(self, step: int, force: bool = False, **_: Any) -> None:
         if step > self._before:
             self._seen.append(step - self._before)
         self._before = step
+
+
+class Once(MemoryMonitor):
+    """Finds memory short at one look, and then never again."""
+
+    def __init__(self, look: int) -> None:
+        super().__init__(check_interval=1, verbose=False)
+        self._left = look
+
+    def _is_time(self, step: int) -> bool:
+        return True
+
+    def is_memory_low(self) -> bool:
+        self._left -= 1
+        return self._left == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_giving_back_in_the_middle_of_a_level_changes_nothing(workers: int, world: GridWorld) -> None:
+    """Slices of over a thousand states: the blocks that follow are smaller, and none may be left out."""
+    dag = enumerate_dag(world, precision="exact", progress=False)
+    assert max(sizes.n_bodies for sizes in dag.levels.sizes[:-1]) > 2 * 1024
+    expected = solve(world, PARAMS, dag=dag, progress=False)
+    for look in range(1, 30, 2):
+        found = solve(world, PARAMS, dag=dag, monitor=Once(look), workers=workers, progress=False)
+        for t in range(world.max_steps + 1):
+            assert (found.results.get(t, "vr") == expected.results.get(t, "vr")).all(), f"look {look}, level {t}"

@@ -393,3 +393,10 @@ def test_without_trace_nothing_is_traced() -> None:
     assert not tracemalloc.is_tracing()
     assert all(snapshot.lines == () for snapshot in profiler.snapshots)
     assert "lines of Python" not in profiler.report()
+
+
+def test_a_finished_solution_that_is_opened_again_can_be_profiled(tmp_path: Path) -> None:
+    world = load_world("first_steps")
+    for _ in range(2):
+        solution = solve(world, out=tmp_path, memory_profile=True, progress=False)
+        assert "solving" in solution.memory_profile.report()
