@@ -71,7 +71,7 @@ def plan(world: str, steps: str | None, memory: str | None, workers: int, second
         message = f"{steps!r}; give a number, or several with commas between them"
         raise click.BadParameter(message, param_hint="--steps") from None
     try:
-        found = empo_bi.plan(empo_bi.load_world(world), steps=wanted, memory=memory, workers=workers, seconds=seconds)
+        found = empo_bi.plan(empo_bi.load_world(world), steps=wanted, memory=_size(memory), workers=workers, seconds=seconds)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     click.echo(found.comparison() if compare else str(found))
@@ -104,7 +104,7 @@ def solve(
     overrides: dict[str, Any] = {} if steps is None else {"max_steps": steps}
     try:
         params = empo_bi.Params(**dict(_parameter(text) for text in given))
-        limit = float(memory_limit) if memory_limit and memory_limit.replace(".", "", 1).isdigit() else memory_limit
+        limit = _size(memory_limit)
         profiler = empo_bi.MemoryProfiler(memory_snapshot_interval, limit=limit) if profile_memory else False
         solution = empo_bi.solve(
             empo_bi.load_world(world, **overrides), params, out=out,
@@ -116,6 +116,14 @@ def solve(
     except (ValueError, TypeError) as error:
         raise click.UsageError(str(error)) from error
     click.echo(solution.summary())
+
+
+def _size(text: str | None) -> Any:
+    """``"2GB"`` stays as it is; a bare number is a fraction, or bytes."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _parameter(text: str) -> tuple[str, Any]:

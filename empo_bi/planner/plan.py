@@ -199,6 +199,10 @@ def plan(
     'solve(world, params)'
     """
     check_world(world)
+    if params is not None and not isinstance(params, Params):
+        raise TypeError(f"params={params!r}; a plan is about one set of parameters: give empo_bi.Params(...), or nothing")
+    if isinstance(seconds, bool) or not hasattr(seconds, "__float__") or not 0 < float(seconds) < float("inf"):
+        raise ValueError(f"seconds={seconds!r}; give how long to count, a positive number of seconds")
     wanted = _checked_steps(world, steps)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
         raise ValueError(f"seconds={seconds!r}; give how long to count, 0 or more")
@@ -240,12 +244,12 @@ def _with_horizon(world: GridWorld, steps: int) -> GridWorld:
 def _checked_steps(world: Any, steps: int | Sequence[int] | None) -> list[Any]:
     if steps is None:
         return [world.max_steps if isinstance(world, GridWorld) else None]
-    given = list(steps) if isinstance(steps, Sequence) else [steps]
-    if not given or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in given):
+    given: list[Any] = list(steps) if hasattr(steps, "__iter__") and not isinstance(steps, str) else [steps]
+    if not given or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n >= 1 for n in given):
         raise ValueError(f"steps={steps!r}; give a number of steps, or a list of them, each 1 or more")
     if not isinstance(world, GridWorld):
         raise ValueError(f"steps={steps!r}: only gridworlds can be given another horizon; plan a world that has it")
-    return sorted(given)
+    return sorted({int(n) for n in given})
 
 
 class _Outlook:

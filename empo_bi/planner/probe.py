@@ -24,6 +24,7 @@ from empo_bi.memory.watch import Watch
 from empo_bi.options import Params
 from empo_bi.runtime.progress import level_bar
 from empo_bi.solving import Solver
+from empo_bi.world.gridworld import GridWorld
 
 TRIAL_STATES = 20_000  # that are solved to see how long that takes
 MAX_BODIES = 20_000_000
@@ -77,7 +78,9 @@ def probe(
     max_levels: int | None = None,
 ) -> Probe:
     """Enumerate levels for so long, or so many, and solve the first of them as if nothing came after."""
-    options = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "watch": Watch("planning", "")}
+    clock = _Clock(seconds)
+    clock.is_waiting = not isinstance(world, GridWorld)  # whose first level is found at once, when kernels are compiled
+    options = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "watch": clock}
     explorer = explorer_for(world, level_fct, fixed_goals_of(world), Budget(), options)
     levels = _FirstLevels()
     spent, last = 0.0, 0.0
@@ -93,6 +96,7 @@ def probe(
             if len(levels) >= _UNTIMED_LEVELS:
                 last = time.perf_counter() - begin
                 spent += last
+            clock.is_waiting = False
             if piece is None:
                 is_complete = True
                 break
@@ -122,6 +126,23 @@ def probe(
         n_words=getattr(getattr(world, "layout", None), "n_words", 0),
         goals_by_state=trial.goals_by_state,
     )
+
+
+class _Clock(Watch):
+    """Stops a world without a ``level_fct``, all of whose states are found before its first level is known."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("planning", "")
+        self._seconds, self._begin, self.is_waiting = seconds, time.perf_counter(), True
+
+    def look(self, n_states: int = 0, more: int = 0) -> None:
+        super().look(n_states, more)
+        if self.is_waiting and time.perf_counter() - self._begin > self._seconds:
+            raise TooManyStatesError(
+                f"after {self._seconds:g} s and {self._n_done:,} states this world has not ended; without a level_fct all "
+                "states have to be found before anything is known of its levels. Give a level_fct, allow more seconds, or "
+                "plan a world that ends sooner"
+            )
 
 
 class _FirstLevels(MemoryLevels):

@@ -520,3 +520,80 @@ def test_goals_that_come_in_another_order_next_time_are_not_mixed_up(tmp_path: P
         kept, fresh = solve(world, out=tmp_path, **options), solve(world, **options)
         state = world.initial_state()
         assert kept.Vh[state] == fresh.Vh[state]
+
+
+# --- which function it is, and what there is about it -----------------------------------------------------------------
+
+
+def acts_one_way(self: Any) -> float:
+    return 0.25
+
+
+def acts_another_way(self: Any) -> float:
+    return 0.75
+
+
+def patched(way: Any) -> Any:
+    class Patched:
+        act = way
+
+    return Patched()
+
+
+def conditional(is_first: bool) -> Any:
+    if is_first:
+
+        class Chosen:
+            def act(self) -> float:
+                return 0.25
+    else:
+
+        class Chosen:  # type: ignore[no-redef]
+            def act(self) -> float:
+                return 0.75
+
+    return Chosen()
+
+
+def test_two_functions_of_the_same_file_are_told_apart() -> None:
+    assert key_of(patched(acts_one_way)) == key_of(patched(acts_one_way)) is not None
+    assert key_of(patched(acts_one_way)) != key_of(patched(acts_another_way))
+    assert key_of(conditional(True)) == key_of(conditional(True)) is not None
+    assert key_of(conditional(True)) != key_of(conditional(False))
+
+
+def test_what_a_wrapped_partial_holds_and_what_a_function_has_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [key_of(functools.update_wrapper(functools.partial(lazy_prior, goal=n), lazy_prior)) for n in (1, 1, 2)]
+    assert keys[0] == keys[1] is not None
+    assert keys[2] not in (None, keys[0])
+    before = key_of(lazy_prior)
+    monkeypatch.setattr(lazy_prior, "share", 0.5, raising=False)
+    assert key_of(lazy_prior) not in (None, before)
+
+
+class Decorated:
+    @functools.cached_property
+    def share(self) -> float:
+        return LAZINESS
+
+    @staticmethod
+    @functools.cache
+    def cached() -> float:
+        return LAZINESS
+
+
+class Shy(dict[str, float]):
+    """Gives its entries as attributes, and complains about all others."""
+
+    __getattr__ = dict.__getitem__
+
+
+def test_globals_count_also_where_methods_are_decorated_but_not_where_only_an_attribute_has_the_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, plain = key_of(Decorated()), key_of(Keeper(1))
+    monkeypatch.setitem(globals(), "held", object())  # Keeper has an attribute of that name
+    assert key_of(Keeper(1)) == plain is not None
+    monkeypatch.setitem(globals(), "LAZINESS", 0.5)
+    assert key_of(Decorated()) not in (None, before)
+    assert key_of(Shy(a=1.0)) not in (None, key_of(Shy(a=2.0)))

@@ -8,9 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
-from planning_worlds import At, Ring, TwoSteps, step_of
+from planning_worlds import At, Places, Ring, TwoSteps, step_of
 from store_tools import Drift, run_python
 
 from empo_bi import (
@@ -65,7 +66,7 @@ def test_the_horizon_is_that_of_the_world_unless_others_are_asked_for() -> None:
     assert [h.sizes.steps for h in plan(freeing(6), steps=(9, 2), **QUIET).horizons] == [2, 9]
 
 
-@pytest.mark.parametrize("limit", [{"max_levels": 7}, {"seconds": 0}])
+@pytest.mark.parametrize("limit", [{"max_levels": 7}, {"seconds": 1e-9}])
 @pytest.mark.parametrize("name", ["hall_2_rocks", "carousel"])
 def test_what_was_not_counted_is_a_range_that_contains_what_there_is(name: str, limit: dict[str, Any]) -> None:
     world = load_world(name, max_steps=12)
@@ -497,3 +498,42 @@ def test_the_command_ends_with_2_and_says_what_is_wrong(arguments: list[str], me
     assert child.returncode == 2
     assert message in child.stderr
     assert "Traceback" not in child.stderr
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), "a", True])
+def test_seconds_that_make_no_sense_are_named(seconds: Any) -> None:
+    with pytest.raises(ValueError, match=f"seconds={seconds!r}; give how long to count"):
+        plan(load_world("first_steps"), seconds=seconds, progress=False)
+
+
+def test_a_plan_is_about_one_set_of_parameters() -> None:
+    with pytest.raises(TypeError, match="a plan is about one set of parameters"):
+        plan(load_world("first_steps"), [Params(), Params(zeta=2)], progress=False)  # type: ignore[arg-type]
+
+
+def test_steps_may_be_numpy_numbers_and_are_told_once_each() -> None:
+    found = plan(load_world("first_steps"), steps=np.array([3, 2, 3]), progress=False)
+    assert [horizon.sizes.steps for horizon in found.horizons] == [2, 3]
+    assert plan(load_world("first_steps"), steps=np.int64(2), progress=False).horizons[0].sizes.steps == 2
+
+
+class Endless:
+    """A world that goes on for very long, of which nobody tells the levels."""
+
+    n_agents, action_space = 1, SimpleNamespace(n=2)
+    human_agent_indices, robot_agent_indices = (0,), ()
+
+    def __init__(self) -> None:
+        self.possible_goal_generator = Places(1.0)
+
+    def initial_state(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        step, place = state
+        return None if step == 10**6 else [(1.0, (step + 1, (place + actions[0]) % 3))]
+
+
+def test_a_world_that_does_not_end_in_time_is_given_up() -> None:
+    with pytest.raises(TooManyStatesError, match=r"has not ended; without a level_fct all states have to be found"):
+        plan(Endless(), seconds=0.2, progress=False)
