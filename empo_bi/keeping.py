@@ -92,9 +92,11 @@ def write_archive(
 
     manifest = manifest_of(content, about)
     archive = ZarrResults.open_or_create(place_of(folder), manifest, compression=Compression.of(compression), overwrite=True)
+    archive.backlog_bytes = 0  # a level at a time
     try:
         for t in range(about["horizon"], -1, -1):
             archive.put(t, {name: results.get(t, name) for name in ARRAYS if results.has(t, name)}, dict)
+            results.give_back()
         archive.finish()
     except BaseException:
         archive.close()

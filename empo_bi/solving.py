@@ -320,6 +320,8 @@ class Solver:
             with keeping as self._watch.interrupts:
                 sweep.run()
             given_up = [strand.sink for strand in strands if strand.is_given_up]
+            self._watch.forget()
+            del sweep, strands  # their tables are not needed any more
             for i in list(results):
                 if any(results[i] is sink for sink in given_up):
                     results.pop(i).remove()

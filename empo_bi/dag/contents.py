@@ -16,6 +16,7 @@ from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
 from joblib.hashing import NumpyHasher
 
 from empo_bi.world.gridworld import GridWorld
@@ -24,6 +25,7 @@ from empo_bi.world.gridworld import GridWorld
 NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
 NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
 
+_PLAIN = {bool, int, float, complex, str, bytes, tuple, list, dict, type(None), np.ndarray}  # what pickle tells rightly
 _OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {
     "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
     "observation_space", "layout", "tables", "codec", "_profiles", "_step_count", "_key",
@@ -47,6 +49,8 @@ class ContentHasher(NumpyHasher):
 
     def _told(self, thing: Any) -> Any:
         """What stands for a thing that pickle would tell by its name, or in an order that changes."""
+        if type(thing) in _PLAIN:
+            return thing
         if isinstance(thing, type):
             return thing if is_library(thing.__module__) else self._class(thing)
         if isinstance(thing, FunctionType):
