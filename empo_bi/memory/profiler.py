@@ -7,8 +7,9 @@ import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
+
+import numpy as np
 
 from empo_bi.memory.machine import resident_bytes, worker_bytes
 from empo_bi.memory.sizes import Size, as_text, parse_size
@@ -116,7 +117,7 @@ class MemoryProfiler:
         half = [snapshot.unexplained for snapshot in self.snapshots[len(self.snapshots) // 2 :]]
         if len(half) < 4:
             return False
-        growth = median(half[len(half) // 2 :]) - median(half[: len(half) // 2])
+        growth = float(np.median(half[len(half) // 2 :]) - np.median(half[: len(half) // 2]))
         return growth > max(_LEAK_BYTES, _LEAK_SHARE * self.peak.resident)
 
     def report(self) -> str:
