@@ -20,6 +20,7 @@ _SMALLEST_BLOCK = 32
 CACHE_BYTES = 256 << 20  # of slices that were read
 BACKLOG_BYTES = 64 << 20  # of solved levels that wait to be written
 _PER_STATE = 60  # numbers of bodies, rows and places of the states of a level
+_RESERVE = 1.06  # what the process holds against what arrays take, at the tightest
 _BYTES_PER_TUPLE = 900  # a state of nested tuples, as users' functions get it
 _PER_ENTRY = 28  # a transition of a block in work: successor, its row, count, probability, discount
 
@@ -99,7 +100,8 @@ class SweepShape:
 
     def least(self, workers: int) -> int:
         """What the smallest sizes take."""
-        return replace(self, waits=not self.in_memory).fixed.total + 4 * _SMALLEST_BLOCK * self.bytes_in_work(workers)
+        fixed = replace(self, waits=not self.in_memory).fixed.total
+        return int(_RESERVE * fixed) + 4 * _SMALLEST_BLOCK * self.bytes_in_work(workers)
 
     def bytes_in_work(self, workers: int) -> int:
         """What one state takes in each of the blocks that are in work at a time; some wait while others are computed."""
@@ -134,9 +136,9 @@ def sizes_within(shape: SweepShape, room: int | None, workers: int) -> SweepSize
     written = 0 if shape.in_memory else sum(shape.level_states) * shape.bytes_per_state
     block, cache, backlog = BLOCK_STATES, min(CACHE_BYTES, all_slices), min(BACKLOG_BYTES, written)
     if room is not None:
-        spare = room - fixed.total
+        spare = room - int(_RESERVE * fixed.total)
         block = min(block, spare // 4 // per_block_state)
-        cache, backlog = min(cache, spare // 2), min(backlog, spare // 8)
+        cache, backlog = min(cache, spare * 3 // 8), min(backlog, spare // 8)  # and a quarter for nobody in particular
         if block < min(_SMALLEST_BLOCK, BLOCK_STATES):
             return None if shape.waits or shape.in_memory else sizes_within(replace(shape, waits=True), room, workers)
     return SweepSizes(
