@@ -41,10 +41,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the oracle lives there
 
-from measuring import QUIET, OtherWork, Table, notes, peak_bytes, take_turns, wanted  # noqa: E402
+from measuring import QUIET, OtherWork, Table, notes, take_turns, wanted  # noqa: E402
 from oracle.gridworld import enumerate_levels, parse  # noqa: E402
 
 from empo_bi import Dag, enumerate_dag, load_world, worlds  # noqa: E402
+from empo_bi.memory.machine import peak_bytes  # noqa: E402
 
 WORLD = "asymmetric_freeing"
 COMPRESSIONS: dict[str, Any] = {"none": False, "lz4": "lz4", "zstd 1": 1, "zstd 3": 3, "zstd 5": 5}

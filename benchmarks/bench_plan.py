@@ -24,9 +24,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measuring import OtherWork, Table, peak_bytes, wanted
+from measuring import OtherWork, Table, wanted
 
 from empo_bi import Params, enumerate_dag, load_world, plan, solve
+from empo_bi.memory.machine import peak_bytes
 from empo_bi.planner.growth import Range
 
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99, zeta=2.0, eta=1.1)

@@ -36,7 +36,7 @@ from numba import njit, prange
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the oracle lives there
 
-from measuring import QUIET, OtherWork, Table, notes, peak_bytes, take_turns, wanted  # noqa: E402
+from measuring import QUIET, OtherWork, Table, notes, take_turns, wanted  # noqa: E402
 from oracle import planning  # noqa: E402
 from oracle.gridworld import parse  # noqa: E402
 
@@ -50,6 +50,7 @@ from empo_bi import (  # noqa: E402
     solve,
     worlds,
 )
+from empo_bi.memory.machine import peak_bytes  # noqa: E402
 
 WORLD = "asymmetric_freeing"
 PARAMS = Params(beta_h=10.0, gamma_h=0.99, beta_r=10.0, gamma_r=0.99, zeta=2.0, xi=1.0, eta=1.1)

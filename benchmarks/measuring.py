@@ -1,12 +1,10 @@
-"""What the benchmarks have in common: peak memory, how busy the machine is, taking turns, and tables."""
+"""What the benchmarks have in common: how busy the machine is, taking turns, and tables."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -30,21 +28,6 @@ def take_turns(jobs: Mapping[Any, Callable[[], Any]], sizes: Any, by: str = "sec
         is_enough = rounds >= sizes.rounds and time.perf_counter() - begin >= sizes.seconds
         is_enough &= is_quiet or rounds >= sizes.most_rounds
     return {name: min(done, key=lambda run: (run.is_disturbed, getattr(run, by))) for name, done in runs.items()}
-
-
-def peak_bytes() -> int:
-    """The most memory that this process has held so far.
-
-    Linux hands ``ru_maxrss`` on from the process that starts another one, so that a child of a large process seems large
-    itself; ``VmHWM`` is the child's own.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class OtherWork:

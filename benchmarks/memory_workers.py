@@ -20,7 +20,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from measuring import Table, peak_bytes
+from measuring import Table
+
+from empo_bi.memory.machine import peak_bytes
 
 TABLE_BYTES = 64 << 20
 

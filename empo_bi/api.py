@@ -23,7 +23,7 @@ from empo_bi.results.chain import compute_markov_chain_value_function
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.progress import say
-from empo_bi.solving import Solver
+from empo_bi.solver import Solver
 from empo_bi.world.gridworld import GridWorld
 
 ProgressCallback = Callable[[int, int], None]

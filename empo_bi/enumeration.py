@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
 from empo_bi.dag.dag import Dag, GoalTable
+from empo_bi.dag.derived_explorer import DerivedExplorer
 from empo_bi.dag.explorer import Explorer
 from empo_bi.dag.grid_explorer import GridExplorer
 from empo_bi.dag.identity import horizon_of, identity_of
+from empo_bi.dag.level_explorer import LevelExplorer
 from empo_bi.dag.levels import Levels, MemoryLevels
-from empo_bi.dag.python_explorers import DerivedExplorer, LevelExplorer, SharedExplorer
 from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_of
+from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spot_check import check_some_states
 from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
-from empo_bi.memory.budget import Budget
+from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
 BLOCK_PAIRS, _FEWEST_PAIRS = 1 << 18, 1 << 10  # (state, profile) pairs that a gridworld expands at a time
 _BYTES_PER_PAIR = 200  # of a block in work: successors, their numbers and probabilities, room to spare
 BLOCK_BYTES = BLOCK_PAIRS * _BYTES_PER_PAIR
-CACHE_BYTES = 256 << 20  # of slices that stay in memory, though they are on disk
-BACKLOG_BYTES = 32 << 20  # of slices that wait to be written
 MEMORY_REMEDY = (
     "Keep the levels on disk (store=PATH or True, in solve out=PATH; a given place can be continued), shorten the horizon, "
     "or allow more"
@@ -248,7 +248,7 @@ def _open_or_create(
         compression=Compression.of(compression),
         overwrite=overwrite,
         cache_bytes=_cache_bytes(budget),
-        backlog_bytes=budget.share(1 / 8, at_most=BACKLOG_BYTES),
+        backlog_bytes=budget.share(1 / 8, at_most=SLICE_BACKLOG),
     )
 
 
@@ -296,9 +296,7 @@ def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> N
         explorer.check(itertools.chain(levels.heads(), frontier))
         if levels.is_finished:
             return
-        if len(levels) and explorer.levels_are == "derived":
-            levels.restart()
-        elif len(levels):
+        if len(levels):
             explorer.resume(levels, frontier)
         with level_bar("enumerate", explorer.n_levels, progress) as bar:
             bar.update(len(levels))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -23,12 +22,11 @@ from typing import Any
 import numpy as np
 
 import empo_bi
-from empo_bi import Dag, GridWorld, compute_human_policy_prior, compute_robot_policy, enumerate_dag, load_world
+from empo_bi import GridWorld, compute_human_policy_prior, compute_robot_policy, load_world
+from empo_bi.memory.machine import peak_bytes
 
 MOST_STEPS, QUICK_STEPS = 15, 8  # unless --steps says otherwise
 MOST_FRAMES, MOST_ROWS = 6, 8  # shown of a rollout, and of a table
-# Bytes in CPython, roughly: an entry of a dictionary, a float, a small array or list or tuple, a successor with probability.
-ENTRY, NUMBER, ARRAY, LIST, TUPLE, SUCCESSOR = 37, 24, 112, 56, 100, 68
 PARAMETERS = [
     ("beta_h", 10.0, "how strictly humans pursue a goal; inf allowed"), ("gamma_h", 0.99, "the humans' discount factor"),
     ("beta_r", 10.0, "exponent of the robot's power law"), ("gamma_r", 0.99, "the robot's discount factor"),
@@ -50,51 +48,10 @@ def megabytes(nbytes: float) -> str:
     return f"{nbytes / 1e6:,.1f} MB"
 
 
-def peak_bytes() -> int:
-    """The most memory that this process has held so far, Python and libraries included."""
-    status = Path("/proc/self/status")
-    if status.exists():  # on Linux, ru_maxrss may be that of the process that started this one
-        return int(status.read_text().split("VmHWM:")[1].split()[0]) * 1024
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def table_of_sizes(world: GridWorld, dag: Dag, n_goals: int) -> list[tuple[str, str, int, float, int]]:
-    """What there is, for each of what, how many, bytes each in dictionaries, bytes of all in arrays."""
-    n, going_on, n_profiles = dag.n_states, dag.n_states - dag.level_sizes[-1], dag.n_profiles
-    n_robot_profiles = int(world.action_space.n) ** len(world.robot_agent_indices)
-    expanded = max(1, sum(sizes.n_bodies for sizes in dag.levels.sizes[:-1]))
-    transitions = 2 * LIST + TUPLE + SUCCESSOR * dag.n_transitions / expanded / n_profiles
-    slices, bits = sum(sizes.nbytes for sizes in dag.levels.sizes), dag.n_bodies * -(-n_goals // 8)
-    keys = dag.n_bodies * world.encode([world.initial_state()])[1].nbytes
-    return [
-        ("states", "state", n, ENTRY + TUPLE * len(world.agents), keys),
-        ("transitions", "state, profile", going_on * n_profiles, transitions, slices - keys - bits),
-        ("attainment", "state, profile, goal", going_on * n_profiles * n_goals, ENTRY + ARRAY, bits),
-        ("human policies", "state, goal", going_on * n_goals, ENTRY + ARRAY + 8 * int(world.action_space.n), 0),
-        ("V_h and V_h^e", "state, goal, phase", n * n_goals * 2, ENTRY + NUMBER, n * n_goals * 2 * 2),
-        ("robot policy", "state, robot profile", going_on * n_robot_profiles, ENTRY + NUMBER, n * n_robot_profiles * 8),
-        ("V_r", "state", n, ENTRY + NUMBER, n * 8),
-    ]
-
-
 def estimate(world: GridWorld, options: argparse.Namespace) -> None:
-    """What the obvious dictionaries would take, and what is held here: arithmetic, from everything that can happen."""
-    n_goals = sum(len(goals_of(world, human)) for human in world.human_agent_indices)
-    limits = {"max_states": options.max_states, "memory_limit": options.memory_limit, "workers": options.workers}
-    with enumerate_dag(world, store=True, **limits) as dag:
-        rows = table_of_sizes(world, dag, n_goals)
-    print(f"{dag.n_states:,} states on levels 0 to {dag.horizon}. A body is a state but for its step: {dag.n_bodies:,}.")
-    print(f"{dag.n_profiles} profiles, {dag.n_transitions:,} transitions of bodies, {n_goals} goals of all humans.\n")
-    print(f"{'':16}{'for each':22}{'number':>16}{'in dictionaries':>26}{'in arrays here':>17}")
-    for what, unit, number, each, here in rows:
-        print(f"{what:16}{unit:22}{number:16,}{each:10.0f} B{megabytes(number * each):>14}{megabytes(here):>17}")
-    total, here = sum(row[2] * row[3] for row in rows), sum(row[4] for row in rows)
-    print(f"{'together':38}{megabytes(total):>42}{megabytes(here):>17}\n")
-    tables = megabytes(dag.n_bodies * 2 * (2 * 4 * n_goals + 8))
-    print("The arrays rest on disk, compressed. Human policies are not kept, since they follow from the values.")
-    print(f"In memory are two levels of the tables that the sweep works on, {tables}, and a few slices.\n")
+    """What the ways to run would take, before anything is computed; the one on disk is taken."""
+    params = empo_bi.Params(**{name: vars(options)[name] for name, *_ in PARAMETERS})
+    print(empo_bi.plan(world, params, memory=options.memory_limit, workers=options.workers).comparison() + "\n")
 
 
 def timed(what: str, compute: Callable[[], Any]) -> Any:
@@ -104,7 +61,7 @@ def timed(what: str, compute: Callable[[], Any]) -> Any:
     return result
 
 
-def plan(world: GridWorld, options: argparse.Namespace, folder: Path) -> tuple[Any, ...]:
+def solve(world: GridWorld, options: argparse.Namespace, folder: Path) -> tuple[Any, ...]:
     """Both phases, the way they are documented."""
     humans, robots = world.human_agent_indices, world.robot_agent_indices
     shared: Any = {
@@ -192,9 +149,8 @@ def parse() -> argparse.Namespace:
         parser.add_argument(option, type=float, default=default, metavar="X", help=text)
     parser.add_argument("--rollouts", type=int, metavar="N", default=2, help="runs to show (default 2)")
     parser.add_argument("--seed", type=int, metavar="N", default=0, help="of the first run; then 1 more each (default 0)")
-    parser.add_argument("--memory-limit", metavar="SIZE", help="stop when the process outgrows it, for example 2GB")
+    parser.add_argument("--memory-limit", metavar="SIZE", help="what the process may hold, for example 2GB")
     parser.add_argument("--workers", type=int, metavar="N", default=1, help="threads; -1 for one per core (default 1)")
-    parser.add_argument("--max-states", type=int, metavar="N", default=2_000_000, help="give up above (default 2 million)")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep everything in this folder, and use what is there")
     parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_STEPS} steps and one run")
     return parser.parse_args()
@@ -210,7 +166,7 @@ def main() -> None:
         print(f"{world}\n\n{world.to_text()}\n\n{world.describe()}\n")
         estimate(world, options)
         with tempfile.TemporaryDirectory() as temporary:
-            prior, Vh, policy, Vr, Vhe = plan(world, options, options.out or Path(temporary))
+            prior, Vh, policy, Vr, Vhe = solve(world, options, options.out or Path(temporary))
             compare(world, Vh, Vhe)
             show_policy(world, policy, Vr)
             for i in range(min(options.rollouts, 1) if options.quick else options.rollouts):

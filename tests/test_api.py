@@ -17,7 +17,6 @@ import pytest
 from planning_worlds import At, Patience, Places, Ring, TwoSteps, plain, step_of
 
 import empo_bi.backward.phases
-import empo_bi.solving
 from empo_bi import (
     MarkovChain,
     MemoryLimitError,

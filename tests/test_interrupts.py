@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ from empo_bi import Params, enumerate_dag, load_world, solve
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 
-pytestmark = pytest.mark.skipif(
-    signal.getsignal(signal.SIGINT) is not signal.default_int_handler, reason="somebody else handles Ctrl-C"
-)
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_pythons() -> Iterator[None]:
+    """Also where tests run in the background, and it would be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def press() -> None:
@@ -100,14 +105,16 @@ def test_a_run_that_was_interrupted_continues_with_the_same_numbers(
 def test_interrupts_at_any_moment_are_keyboard_interrupts() -> None:
     world = load_world("asymmetric_freeing", max_steps=9)
     enumerate_dag(world, progress=False)
-    for milliseconds in range(1, 40, 3):
+    moments = range(1, 40, 3)
+    stopped = []
+    for milliseconds in moments:
         timer = threading.Timer(milliseconds / 1000, press)
         timer.start()
         try:
             for _ in range(1000):
                 enumerate_dag(world, progress=False)
         except KeyboardInterrupt:
-            continue
+            stopped.append(milliseconds)
         finally:
             timer.join()
-        pytest.fail("nobody was interrupted")
+    assert stopped == list(moments)

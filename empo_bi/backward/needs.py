@@ -12,13 +12,11 @@ from empo_bi.backward.phases import Setting
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.levels import LevelSizes, MemoryLevels
 from empo_bi.errors import MemoryLimitError
-from empo_bi.memory.budget import Budget, Needs
+from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG, Budget, Needs
 from empo_bi.memory.sizes import as_text
 
 BLOCK_STATES = 1024  # policies of a block of this size stay in the processor's cache
 _SMALLEST_BLOCK = 32
-CACHE_BYTES = 256 << 20  # of slices that were read
-BACKLOG_BYTES = 64 << 20  # of solved levels that wait to be written
 _PER_STATE = 60  # numbers of bodies, rows and places of the states of a level
 _RESERVE = 1.06  # what the process holds against what arrays take, at the tightest
 _BYTES_PER_TUPLE = 900  # a state of nested tuples, as users' functions get it
@@ -134,7 +132,7 @@ def sizes_within(shape: SweepShape, room: int | None, workers: int) -> SweepSize
     per_block_state = shape.bytes_in_work(workers)
     all_slices = 0 if shape.slices_in_memory else sum(shape.slice_bytes)
     written = 0 if shape.in_memory else sum(shape.level_states) * shape.bytes_per_state
-    block, cache, backlog = BLOCK_STATES, min(CACHE_BYTES, all_slices), min(BACKLOG_BYTES, written)
+    block, cache, backlog = BLOCK_STATES, min(CACHE_BYTES, all_slices), min(RESULT_BACKLOG, written)
     if room is not None:
         spare = room - int(_RESERVE * fixed.total)
         block = min(block, spare // 4 // per_block_state)

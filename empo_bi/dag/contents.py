@@ -17,6 +17,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from joblib.hashing import NumpyHasher
 
 from empo_bi.world.gridworld import GridWorld
@@ -129,10 +130,15 @@ def attributes_of(world: Any) -> list[tuple[str, Any]]:
 
 def about_gridworld(world: GridWorld) -> list[Any]:
     """Its map and rules, as compiled, its horizon and who is who, and what somebody has put on it."""
-    fields = [(f.slot, f.word, f.shift, f.width) for f in world.layout.fields]
-    tables = [world.action_names, fields, world.tables.n_words, world.tables.world, world.tables.chances, world.initial_key]
     roles = [world.human_agent_indices, world.robot_agent_indices]
-    return [tables, world.max_steps, roles, added_attributes(world)]
+    return [*rules_of(world), world.max_steps, roles, added_attributes(world)]
+
+
+def rules_of(world: GridWorld) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
+    """A gridworld's map and rules, as compiled: names and numbers, and arrays."""
+    fields = [(f.slot, f.word, f.shift, f.width) for f in world.layout.fields]
+    about = {"actions": world.action_names, "fields": fields, "words": world.tables.n_words}
+    return about, [world.tables.world, world.tables.chances, world.initial_key]
 
 
 def added_attributes(world: GridWorld) -> dict[str, Any]:

@@ -42,4 +42,4 @@ class Explorer(Protocol):
         """What is known of the levels not yet expanded: their first states, without transitions."""
 
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
-        """Go on after the levels ``done``, with the frontier that belonged to the last of them."""
+        """Go on after the levels ``done``, with the frontier that belonged to the last of them, or begin anew."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from empo_bi.dag.contents import digest_of_content
+from empo_bi.dag.contents import digest_of_content, rules_of
 from empo_bi.world.gridworld import GridWorld
 
 RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys or the numbering of bodies change
@@ -32,11 +32,9 @@ def identity_of(world: Any) -> str | None:
 
 
 def _gridworld(world: GridWorld) -> str:
-    fields = [(f.slot, f.word, f.shift, f.width) for f in world.layout.fields]
-    about = {"rules": RULES_VERSION, "actions": world.action_names, "fields": fields, "words": world.tables.n_words}
-    parts = [json.dumps(about).encode(), world.tables.world.tobytes(), world.tables.chances.tobytes()]
-    parts.append(world.initial_key.tobytes())
-    return _digest(b"".join(parts))
+    about, arrays = rules_of(world)
+    named = json.dumps({"rules": RULES_VERSION, **about}).encode()
+    return _digest(b"".join([named, *(array.tobytes() for array in arrays)]))
 
 
 def world_key(world: Any) -> tuple[str, int | None] | None:

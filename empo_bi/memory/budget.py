@@ -10,6 +10,9 @@ from empo_bi.memory.machine import resident_bytes
 from empo_bi.memory.sizes import Size, as_text, parse_size
 
 UNLOADED = 12 << 20  # kernels and libraries that are loaded when they are first used
+# What is taken where nobody sets a limit: of what was read, and of what waits to be written.
+CACHE_BYTES = 256 << 20
+SLICE_BACKLOG, RESULT_BACKLOG = 32 << 20, 64 << 20
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,10 @@ class Budget:
         """What is left now."""
         return None if self.limit is None else max(0, self.limit - self.held)
 
-    def share(self, part: float, *, at_most: int, at_least: int = 0) -> int:
+    def share(self, part: float, *, at_most: int) -> int:
         """Some part of the room."""
         room = self.room
-        return at_most if room is None else max(at_least, min(at_most, int(part * room)))
+        return at_most if room is None else min(at_most, int(part * room))
 
     def check(self, doing: str, remedy: str, more: int = 0) -> None:
         """Raise :class:`MemoryLimitError` if the process has outgrown its limit, or will with so many bytes more."""

@@ -14,8 +14,8 @@ from empo_bi.checks import checked_agents, checked_generator
 from empo_bi.dag.key_index import bytes_for
 from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import BYTES_PER_STATE
-from empo_bi.enumeration import BACKLOG_BYTES, BLOCK_BYTES, CACHE_BYTES, check_world, title_of
-from empo_bi.memory.budget import UNLOADED
+from empo_bi.enumeration import BLOCK_BYTES, check_world, title_of
+from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, UNLOADED
 from empo_bi.memory.machine import available_bytes, resident_bytes, trim
 from empo_bi.memory.sizes import Size, as_text, parse_size
 from empo_bi.options import Params
@@ -26,10 +26,8 @@ from empo_bi.world.goals import WorldGoalGenerator
 from empo_bi.world.gridworld import GridWorld
 
 _SPEED = Range(0.7, 1.1, 2.0)  # a long sweep against a short one: tables outgrow the cache, machines are noisy
-_FULLER, _FULLEST = (
-    4.5,
-    0.5,
-)  # values of a whole run compress so much worse than those of its first levels, mostly 0; at worst
+_FULLER = 4.5  # so much worse do values of a whole run compress than those of its first levels, which are mostly 0
+_FULLEST = 0.5  # and this is the worst that they do
 _PER_LEVEL = Range(0.01, 0.03, 0.1)  # seconds to write a level to disk, however small it is
 _ALLOCATOR = Range(0.95, 1.05, 1.15)  # what the process holds against what we count
 
@@ -152,6 +150,13 @@ class Plan:
 
 
 _EXACT_WAY = "in memory, float64"
+# Name, options, in memory, bytes of a number in work and at rest, as tight as possible; the fastest first.
+_WAYS: list[tuple[str, dict[str, Any], bool, int, int, bool]] = [
+    ("in memory, float16", {}, True, 4, 2, False),
+    ("on disk", {"out": "RUNS"}, False, 4, 2, False),
+    ("on disk, tight limit", {"out": "RUNS"}, False, 4, 2, True),
+    (_EXACT_WAY, {"precision": "float64"}, True, 8, 8, False),
+]
 
 
 def plan(
@@ -204,8 +209,6 @@ def plan(
     if isinstance(seconds, bool) or not hasattr(seconds, "__float__") or not 0 < float(seconds) < float("inf"):
         raise ValueError(f"seconds={seconds!r}; give how long to count, a positive number of seconds")
     wanted = _checked_steps(world, steps)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-        raise ValueError(f"seconds={seconds!r}; give how long to count, 0 or more")
     if max_levels is not None and (isinstance(max_levels, bool) or not isinstance(max_levels, int) or max_levels < 1):
         raise ValueError(f"max_levels={max_levels!r}; give a number of levels, 1 or more, or None")
     limit = available_bytes() + resident_bytes() if memory is None else parse_size(memory, "memory")
@@ -289,7 +292,7 @@ class _Outlook:
             lambda guess: sum(self._by_level(guess, "n_transitions", self._transitions_per_body)[:steps])
         )
         sizes = Sizes(steps, states, bodies, transitions, min(n, self._added.n_seen))
-        return Horizon(sizes, [self._way(steps, sizes, *about, limit) for about in self._ways(steps)])
+        return Horizon(sizes, [self._way(steps, sizes, *about, limit) for about in _WAYS])
 
     def _by_level(self, guess: str, name: str, per_body: float) -> list[float]:
         """Levels that were counted as they are, and others as they may be."""
@@ -298,15 +301,6 @@ class _Outlook:
 
     def _range(self, of: Callable[[str], float]) -> Range:
         return Range(of("low"), of("likely"), of("high"))
-
-    def _ways(self, steps: int) -> list[tuple[str, dict[str, Any], bool, int, int, bool]]:
-        """Name, options, in memory, bytes of a number in work and at rest, as tight as possible."""
-        return [
-            ("in memory, float16", {}, True, 4, 2, False),
-            ("on disk", {"out": "RUNS"}, False, 4, 2, False),
-            ("on disk, tight limit", {"out": "RUNS"}, False, 4, 2, True),
-            (_EXACT_WAY, {"precision": "float64"}, True, 8, 8, False),
-        ]
 
     def _way(
         self, steps: int, sizes: Sizes, name: str, options: dict[str, Any], in_memory: bool, work: int, rest: int,
@@ -348,9 +342,8 @@ class _Outlook:
         bodies = int(added.sum())
         rows = bodies if self._seen.shares_bodies else int((states + np.append(states[1:], 0)).max())
         slice_bytes = [int(nbytes) for nbytes in self._by_level(guess, "nbytes", self._bytes_per_body)[:n]]
-        slice_bytes[-1] = min(
-            slice_bytes[-1], int(added[-1]) * (8 * max(1, self._seen.n_words) + 8)
-        )  # the end has only keys
+        keys = int(added[-1]) * (8 * max(1, self._seen.n_words) + 8)
+        slice_bytes[-1] = min(slice_bytes[-1], keys)  # nothing follows the end
         return SweepShape(
             level_states=[int(number) for number in states], n_rows=rows, n_bodies=bodies, slice_bytes=slice_bytes,
             n_columns=self._seen.n_columns, n_humans=len(profiles.humans), n_robots=len(profiles.robot_profiles),
@@ -371,7 +364,7 @@ class _Outlook:
         slices, words = sum(shape.slice_bytes), self._seen.n_words
         index = bytes_for(shape.n_bodies, words) if words else 2 * BYTES_PER_STATE * shape.n_bodies
         at_hand = slices if shape.in_memory else 0 if is_tight else min(CACHE_BYTES, slices)
-        waiting = 0 if shape.in_memory or is_tight or not at_most else min(BACKLOG_BYTES, slices)
+        waiting = 0 if shape.in_memory or is_tight or not at_most else min(SLICE_BACKLOG, slices)
         in_work = 0 if is_tight else min(BLOCK_BYTES, slices)
         return index + at_hand + waiting + in_work + (2 if at_most else 1) * max(shape.slice_bytes, default=0)
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from empo_bi.backward.blocks import LevelBlocks
 from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.needs import BLOCK_STATES
 from empo_bi.dag.attainment import fixed_goals_of
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.grid_explorer import is_nested
@@ -23,7 +24,7 @@ from empo_bi.memory.budget import Budget
 from empo_bi.memory.watch import Watch
 from empo_bi.options import Params
 from empo_bi.runtime.progress import level_bar
-from empo_bi.solving import Solver
+from empo_bi.solver import Solver
 from empo_bi.world.gridworld import GridWorld
 
 TRIAL_STATES = 20_000  # that are solved to see how long that takes
@@ -190,7 +191,7 @@ class _Trial:
         dag.precision = EXACT
         params = [options.get("params", Params())]
         solver = Solver(world, params, dag=dag, progress=False, **{k: v for k, v in options.items() if k != "params"})
-        columns = GoalColumns(LevelBlocks(dag, 1024), solver.humans, solver.generator)
+        columns = GoalColumns(LevelBlocks(dag, BLOCK_STATES), solver.humans, solver.generator)
         self.n_columns, self.goals_by_state = columns.n_columns, not columns.is_fixed
         self.seconds_per_state, self.result_ratio = 5e-6, 0.5  # guesses, should the trial fail
         try:

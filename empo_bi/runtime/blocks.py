@@ -5,10 +5,10 @@ Threads for compiled kernels, which let go of Python's lock; processes for world
 
 from __future__ import annotations
 
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pickle import PicklingError
 from typing import Any, TypeVar
 
 import joblib
@@ -33,7 +33,7 @@ def map_blocks(
     )  # fmt: skip
     try:
         yield from pool(joblib.delayed(function)(block) for block in blocks)
-    except pickle.PicklingError as error:
+    except PicklingError as error:
         raise TypeError(f"what is computed cannot be sent to worker processes ({error}); use workers=1") from error
 
 

@@ -27,6 +27,7 @@ from empo_bi.errors import (
     StoreVersionError,
     short_repr,
 )
+from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG
 from empo_bi.store import codec
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import SliceCache
@@ -35,14 +36,12 @@ from empo_bi.store.layout import FINISHED, FORMAT, HEAD_ARRAYS, ROOT, VERSION, f
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
 from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles, reporting
 
-CACHE_BYTES = 256 << 20
-BACKLOG_BYTES = 32 << 20  # small levels take longer to write than to expand; they wait while larger ones are expanded
-
 
 class ZarrLevels:
     """Levels of a DAG in a zarr store, for reading, or for writing by one process at a time.
 
-    Writing happens in the background, in order, so that the next levels can be expanded meanwhile; a few megabytes may wait.
+    Writing happens in the background, in order, so that the next levels can be expanded meanwhile; a few megabytes may wait:
+    small levels take longer to write than to expand.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class ZarrLevels:
         *,
         compression: Compression | None = None,
         cache_bytes: int = CACHE_BYTES,
-        backlog_bytes: int = BACKLOG_BYTES,
+        backlog_bytes: int = SLICE_BACKLOG,
     ) -> None:
         """``states`` translates the states of Python worlds; ``compression`` is None for a store that is only read."""
         self.place, self.manifest = place, manifest
@@ -95,7 +94,7 @@ class ZarrLevels:
         compression: Compression,
         overwrite: bool = False,
         cache_bytes: int = CACHE_BYTES,
-        backlog_bytes: int = BACKLOG_BYTES,
+        backlog_bytes: int = SLICE_BACKLOG,
     ) -> ZarrLevels:
         """A store with the content that ``manifest`` tells: a finished one for reading, one to continue, or a new one.
 

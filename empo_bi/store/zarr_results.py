@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError, short_repr
+from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG
 from empo_bi.results.levels import ARRAYS, Array, Arrays
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.encoded import Compression, Json
@@ -25,8 +26,6 @@ from empo_bi.store.zarr_files import ZarrFiles, reporting
 
 FORMAT, VERSION = "empo_bi solution", 1
 REMEDY = "To make it anew, call solve with overwrite=True, or delete it"
-BACKLOG_BYTES = 64 << 20  # of arrays that wait to be written, unless told otherwise
-CACHE_BYTES = 256 << 20  # of arrays that are remembered when they have been read
 _RAW = Compression(level=0)
 
 
@@ -42,7 +41,7 @@ class ZarrResults:
         self._files, self._compression = files, compression
         self._markers: dict[int, Json] = {}
         self._horizon = int(manifest["horizon"])
-        self._writer, self.backlog_bytes = BackgroundWriter(files), BACKLOG_BYTES
+        self._writer, self.backlog_bytes = BackgroundWriter(files), RESULT_BACKLOG
         self._borrowed: dict[int, int] = {}  # of levels that wait, bytes of views of the sweep's tables
         self._handed_over = self._horizon + 1
         self._cache: OrderedDict[tuple[int, str], Array] = OrderedDict()

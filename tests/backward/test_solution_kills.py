@@ -19,7 +19,9 @@ from store_tools import Moment, Runs, assert_same_trees, counted_expansions, env
 
 from empo_bi import GridWorld, Params, Solution, StoreNotFoundError, enumerate_dag, solve
 from empo_bi.backward import phases
-from empo_bi.dag.python_explorers import DerivedExplorer, LevelExplorer, SharedExplorer
+from empo_bi.dag.derived_explorer import DerivedExplorer
+from empo_bi.dag.level_explorer import LevelExplorer
+from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.store.places import place_of
 from empo_bi.store.zarr_results import ZarrResults
 

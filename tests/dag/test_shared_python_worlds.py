@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from empo_bi import InvalidWorldError, TooManyStatesError, enumerate_dag, load_world
-from empo_bi.dag import python_explorers
+from empo_bi.dag import shared_explorer
 
 
 class SharedStandIn(StandIn):
@@ -142,7 +142,7 @@ def test_a_world_that_breaks_its_promise_is_told_so(case: str) -> None:
 
 
 def test_a_world_that_goes_round_for_ever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_explorers, "MAX_LEVELS", 50)
+    monkeypatch.setattr(shared_explorer, "MAX_LEVELS", 50)
     message = r"more than 50 levels, the last one with \(50, 0\)\. Does the world ever end"
     with pytest.raises(TooManyStatesError, match=message):
         enumerate_dag(Walk(horizon=10**9), progress=False)

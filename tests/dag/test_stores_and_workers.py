@@ -19,7 +19,7 @@ from oracle.gridworld import golden_figures_by_horizon, parse
 from random_worlds import random_worlds
 
 from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, enumeration, load_world, open_dag
-from empo_bi.dag import python_explorers
+from empo_bi.dag import python_explorer
 from empo_bi.memory import budget
 from empo_bi.memory.budget import Budget
 from empo_bi.store.zarr_files import ZarrFiles
@@ -75,7 +75,7 @@ def test_a_python_world_has_the_same_arrays_everywhere(
 ) -> None:
     world = kind(load_world("ice_rink", max_steps=2))
     plain = enumerate_dag(world, level_fct=level_fct, progress=False)
-    monkeypatch.setattr(python_explorers, "BLOCK_PAIRS", 64)  # so that there is work for two
+    monkeypatch.setattr(python_explorer, "BLOCK_PAIRS", 64)  # so that there is work for two
     for dag in variants(world, tmp_path, level_fct=level_fct).values():
         assert_same(plain, dag)
         dag.close()

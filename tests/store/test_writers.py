@@ -313,7 +313,7 @@ print("made", flush=True)
 
 def test_worker_processes_leave_a_temporary_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("empo_bi.dag.python_explorers.BLOCK_PAIRS", 4)  # so that there is work for two
+    monkeypatch.setattr("empo_bi.dag.python_explorer.BLOCK_PAIRS", 4)  # so that there is work for two
     with enumerated("leaps", STEPS, True, workers=2) as dag:
         assert_same_dags(dag, enumerated("leaps", STEPS, None))
         assert len([path for path in tmp_path.iterdir() if path.is_dir() and path.name.startswith("empo_bi-dag-")]) == 1

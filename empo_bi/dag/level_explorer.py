@@ -1,0 +1,121 @@
+"""Worlds written in Python whose levels the user's ``level_fct`` tells; only states of levels to come are remembered."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.attainment import FixedGoals
+from empo_bi.dag.levels import Levels
+from empo_bi.dag.python_explorer import PythonExplorer
+from empo_bi.dag.python_world import (
+    LevelFunction,
+    PythonBlock,
+)
+from empo_bi.dag.slices import (
+    BodySlice,
+    SliceBuilder,
+    as_array,
+    bodies_from,
+)
+from empo_bi.errors import InvalidWorldError, StoreMismatchError, short_repr
+
+
+class LevelExplorer(PythonExplorer):
+    """Levels as ``level_fct`` tells. A level's states are all known once the levels below it have been expanded."""
+
+    levels_are = "given"
+
+    def __init__(self, world: Any, goals: FixedGoals | None, level_fct: LevelFunction, **options: Any) -> None:
+        super().__init__(world, goals, **options)
+        self._level_fct = level_fct
+        self._number_of: dict[Hashable, int] = {}
+        self._waiting: dict[int, tuple[list[int], list[Any]]] = {}  # by level: numbers, ascending, and states
+        self._add(self.start, self._level_of(self.start))
+
+    def _level_of(self, state: Any) -> int:
+        try:
+            level = self._level_fct(state)
+        except Exception as error:
+            error.add_note(f"(level_fct was asked about state {short_repr(state)})")
+            raise
+        try:
+            whole = int(level)
+        except (TypeError, ValueError, OverflowError):
+            whole = None
+        if whole is None or whole != level:
+            raise InvalidWorldError(f"level_fct gives {short_repr(level)} for {short_repr(state)}; levels are whole numbers")
+        return whole
+
+    def _add(self, state: Any, level: int) -> int:
+        number = self._number_of[state] = self.count(state)
+        numbers, states = self._waiting.setdefault(level, ([], []))
+        numbers.append(number)
+        states.append(state)
+        return number
+
+    def next_level(self, earlier: Levels) -> BodySlice | None:
+        if not self._waiting:
+            return None
+        value = min(self._waiting)
+        numbers, states = self._waiting.pop(value)
+        for state in states:
+            del self._number_of[state]  # what follows is on higher levels
+        builder = SliceBuilder(self.n_profiles, self._precision)
+        ended = []
+        for first, block in self.expanded_blocks(states):
+            number_of_local = [self._number(block, local, states, first, value) for local in range(len(block.found))]
+            builder.add(block.count_SJ, np.array(number_of_local, dtype=np.int64)[block.local_K], block.prob_K)
+            ended.append(block.ended_S)
+        members = bodies_from(np.array(numbers, dtype=np.int64))
+        attained = self.attained(value, states)
+        all_ended = bool(np.concatenate(ended).all())
+        return BodySlice(
+            value=value, members=members, added=members, ended=all_ended, states=states,
+            expanded=range(0) if all_ended else members, attained=attained, attained_by_body=False, known=self.n_known,
+            **({} if all_ended else builder.arrays()),
+        )  # fmt: skip
+
+    def _number(self, block: PythonBlock, local: int, states: Sequence[Any], first: int, value: int) -> int:
+        successor = block.found[local]
+        known = self._number_of.get(successor)
+        if known is not None:
+            return known
+        level = self._level_of(successor)
+        if level <= value:
+            row, profile = block.origin(local)
+            raise InvalidWorldError(
+                f"{short_repr(successor)} on level {level} follows {short_repr(states[first + row])} on level {value} "
+                f"under profile {self.profiles[profile]}; level_fct has to give every successor a higher level"
+            )
+        return self._add(successor, level)
+
+    def check(self, heads: Iterable[BodySlice]) -> None:
+        """A function cannot be told from another by its looks, so it is asked about every state."""
+        for piece in heads:
+            for state in piece.states or ():
+                if self._level_of(state) != piece.value:
+                    raise StoreMismatchError(
+                        f"the store has {short_repr(state)} on level {piece.value}, level_fct says {self._level_of(state)}; "
+                        "use the function that the store was made with, choose another place, or pass overwrite=True"
+                    )
+
+    def frontier(self) -> list[BodySlice]:
+        pieces = []
+        for value, (numbers, states) in sorted(self._waiting.items()):
+            members = bodies_from(np.array(numbers, dtype=np.int64))
+            # A copy, since it is written in the background while more states are found.
+            pieces.append(BodySlice(value=value, members=members, added=members, states=list(states)))
+        return pieces
+
+    def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
+        self._number_of, self._waiting = {}, {}
+        for piece in frontier:
+            assert piece.states is not None
+            numbers, states = as_array(piece.added).tolist(), list(piece.states)
+            self._waiting[piece.value] = numbers, states
+            self._number_of.update(zip(states, numbers, strict=True))
+        self.n_known = sum(len(piece.added) for piece in itertools.chain(done.heads(), frontier))

@@ -1,0 +1,104 @@
+"""What explorers of worlds written in Python have in common: asking the world in blocks, and counting states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.attainment import FixedGoals
+from empo_bi.dag.python_world import (
+    PythonBlock,
+    all_profiles_of,
+    expand_states,
+    initial_state_of,
+    unhashable,
+)
+from empo_bi.dag.slices import (
+    BYTES_PER_STATE,
+    BodySlice,
+)
+from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
+from empo_bi.memory.watch import Watch
+from empo_bi.runtime.blocks import map_blocks
+
+MAX_STATES = 10_000_000
+BLOCK_PAIRS = 4096  # (state, profile) pairs a worker expands at a time
+
+
+class PythonExplorer:
+    """Asks the world in blocks, and counts states; subclasses differ in where levels come from."""
+
+    shares_bodies = False
+    levels_are = "steps"
+    n_levels: int | None = None
+
+    def __init__(
+        self,
+        world: Any,
+        goals: FixedGoals | None,
+        *,
+        precision: str,
+        workers: int,
+        max_states: int | None,
+        watch: Watch,
+    ) -> None:
+        """``max_states`` is ``MAX_STATES`` unless given, so that a world without an end is noticed."""
+        self.world = world
+        self.profiles = all_profiles_of(world)
+        self.n_profiles = len(self.profiles)
+        self.n_known = 0
+        self._trusts_workers = False
+        self._watch = watch
+        self._goals, self._precision, self._workers = goals, precision, workers
+        self._max_states = MAX_STATES if max_states is None else max_states
+        self.start = initial_state_of(world)
+        try:
+            hash(self.start)
+        except TypeError as error:
+            raise unhashable("the initial state", self.start, error) from error
+
+    @property
+    def nbytes(self) -> int:
+        return self.n_known * BYTES_PER_STATE
+
+    def expanded_blocks(self, states: Sequence[Any]) -> Iterator[tuple[int, PythonBlock]]:
+        """Blocks of consecutive states, each with the place of its first."""
+        size = max(1, BLOCK_PAIRS // max(1, self.n_profiles))
+        places = range(0, len(states), size)
+        ask = partial(expand_states, self.world, self.profiles)
+        blocks = (states[place : place + size] for place in places)
+        workers = self._workers if len(places) > 1 else 1
+        for place, block in zip(places, map_blocks(ask, blocks, workers, processes=True), strict=True):
+            if workers > 1 and not self._trusts_workers:
+                self._check_worker(block, ask(states[place : place + size]))
+            yield place, block
+            self._watch.look(len(block.count_SJ))
+
+    def _check_worker(self, theirs: PythonBlock, ours: PythonBlock) -> None:
+        """Whether states mean the same in another process: not if they are equal only to themselves, or hold NaN."""
+        if theirs.found != ours.found or [hash(s) for s in theirs.found] != [hash(s) for s in ours.found]:
+            raise InvalidWorldError(
+                f"states that come from another process, such as {short_repr(theirs.found[0])}, differ from those of this "
+                "one; give them __eq__ and __hash__ that look at their content, or use workers=1"
+            )
+        self._trusts_workers = True
+
+    def count(self, state: Any) -> int:
+        """A number for a new state."""
+        if self.n_known >= self._max_states:
+            raise TooManyStatesError(
+                f"more than max_states={self._max_states:,} states, the last one {short_repr(state)}. Does the world "
+                "ever end? Shorten its horizon, or allow more"
+            )
+        self.n_known += 1
+        return self.n_known - 1
+
+    def check(self, heads: Iterable[BodySlice]) -> None:
+        """By default the world's identity decides what its levels are."""
+
+    def attained(self, value: int, states: Sequence[Any]) -> npt.NDArray[np.uint8] | None:
+        return None if self._goals is None else self._goals.rows(self.world, value, None, states)

@@ -1,0 +1,181 @@
+"""Worlds written in Python that promise to be time-homogeneous: the level is the step, and bodies are shared."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.attainment import FixedGoals
+from empo_bi.dag.levels import Levels
+from empo_bi.dag.python_explorer import PythonExplorer
+from empo_bi.dag.python_world import (
+    PythonBlock,
+    expand_states,
+    is_terminal,
+)
+from empo_bi.dag.reach import successors_of
+from empo_bi.dag.slices import (
+    Bodies,
+    BodySlice,
+    BoolArray,
+    IndexArray,
+    Rows,
+    SliceBuilder,
+    as_array,
+    bodies_from,
+    places_in,
+    transitions_of,
+)
+from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
+
+MAX_LEVELS = 100_000  # of a world whose few bodies might go round for ever
+
+
+class SharedExplorer(PythonExplorer):
+    """A time-homogeneous world: a body's transitions are asked for once, at the first step at which it is not terminal.
+
+    Which states are terminal may depend on the step, so this is asked for every state; and only states that occur are.
+    """
+
+    shares_bodies = True
+
+    def __init__(self, world: Any, goals: FixedGoals | None, **options: Any) -> None:
+        super().__init__(world, goals, **options)
+        start = self.start
+        if not isinstance(start, tuple) or not start or isinstance(start[0], bool) or not _is_whole(start[0]):
+            raise InvalidWorldError(
+                f"the world declares time_homogeneous, but its initial state is {short_repr(start)}; such a world's states "
+                "are tuples that begin with the step"
+            )
+        # Named tuples stay named, since the world may ask for their fields.
+        kind: Any = type(start)
+        self._make = kind._make if hasattr(kind, "_make") else tuple
+        self._step = int(start[0])
+        self._number_of: dict[Hashable, int] = {tuple(start[1:]): self.count(start)}
+        self._rests: list[tuple[Any, ...]] = [tuple(start[1:])]
+        self._is_expanded = np.zeros(1, dtype=np.bool_)
+        self._members: Bodies = range(1)
+        self._first = 0
+        self._expanding: list[int] = []  # levels whose slices hold transitions
+        self._max_levels = MAX_LEVELS if options["max_states"] is None else self._max_states
+
+    def _state(self, body: int) -> Any:
+        return self._make((self._step, *self._rests[body]))
+
+    def next_level(self, earlier: Levels) -> BodySlice | None:
+        if len(self._members) == 0:
+            return None
+        body_S = as_array(self._members)
+        added = range(self._first, self.n_known)
+        if len(earlier) >= self._max_levels:
+            raise TooManyStatesError(
+                f"more than {self._max_levels:,} levels, the last one with {short_repr(self._state(int(body_S[0])))}. Does "
+                "the world ever end? If it does, allow more with max_states"
+            )
+        states = [self._state(body) for body in body_S.tolist()]
+        transitions = self._expand(body_S, states)
+        piece = BodySlice(
+            value=self._step,
+            members=self._members,
+            added=added,
+            states=[self._state(body) for body in added],
+            attained=self.attained(self._step, states),
+            attained_by_body=False,
+            known=self.n_known,
+            **transitions,
+        )
+        going_on = body_S[~np.broadcast_to(piece.ended, body_S.shape)]
+        self._first = added.stop
+        self._step += 1
+        self._check_promise(piece, body_S, states, earlier)
+        sources = itertools.chain((earlier[t] for t in self._expanding), [piece])
+        self._members = bodies_from(successors_of(going_on, sources, self.n_profiles, self.n_known))
+        if piece.succ_K is not None:
+            self._expanding.append(len(earlier))
+        return piece
+
+    def _check_promise(self, piece: BodySlice, body_S: IndexArray, states: list[Any], earlier: Levels) -> None:
+        """Ask again about one body that an earlier level expanded: its successors have to be the same but for the step."""
+        again = ~np.broadcast_to(piece.ended, body_S.shape)
+        again[places_in(piece.members, as_array(piece.expanded))[1]] = False
+        if not again.any():
+            return
+        s = int(np.argmax(again))
+        stored = transitions_of(body_S[s : s + 1], (earlier[t] for t in self._expanding), self.n_profiles)
+        block = expand_states(self.world, self.profiles, [states[s]])
+        bodies = np.array([self._number_of.get(tuple(state[1:]), -1) for state in block.found], dtype=np.int32)
+        if not stored.agrees_with(Rows(block.count_SJ, bodies[block.local_K], block.prob_K)):
+            raise InvalidWorldError(
+                f"{short_repr(states[s])} has other successors than the same state at an earlier step, but the world "
+                "declares time_homogeneous; take the declaration back, or put what its rules depend on into the state"
+            )
+
+    def _expand(self, body_S: IndexArray, states: list[Any]) -> dict[str, Any]:
+        """Transitions of those bodies on this level that go on and were never expanded, and which states have ended."""
+        is_new = ~self._is_expanded[body_S]
+        ended_S = np.zeros(len(body_S), dtype=np.bool_)
+        ended_S[~is_new] = [is_terminal(self.world, states[s], self.profiles) for s in np.flatnonzero(~is_new).tolist()]
+        new = np.flatnonzero(is_new)
+        asked = [states[s] for s in new.tolist()]
+        builder = SliceBuilder(self.n_profiles, self._precision)
+        for first, block in self.expanded_blocks(asked):
+            ended_S[new[first : first + len(block.ended_S)]] = block.ended_S
+            number_of_local = [self._number(block, local, asked, first) for local in range(len(block.found))]
+            number_K = np.array(number_of_local, dtype=np.int64)[block.local_K]
+            builder.add(block.count_SJ[~block.ended_S], number_K, block.prob_K)
+        expanded = body_S[is_new & ~ended_S]
+        self._is_expanded[expanded] = True
+        self._is_expanded = np.concatenate(
+            [self._is_expanded, np.zeros(self.n_known - len(self._is_expanded), dtype=np.bool_)]
+        )
+        return {"ended": _summed_up(ended_S), "expanded": bodies_from(expanded), **builder.arrays()}
+
+    def _number(self, block: PythonBlock, local: int, states: Sequence[Any], first: int) -> int:
+        successor = block.found[local]
+        if not isinstance(successor, tuple) or not successor or successor[0] != self._step + 1:
+            row, profile = block.origin(local)
+            raise InvalidWorldError(
+                f"{short_repr(successor)} follows {short_repr(states[first + row])} under profile {self.profiles[profile]}, "
+                f"but the world declares time_homogeneous: a successor is a tuple that begins with the next step, "
+                f"{self._step + 1}. Mend the world, or take the declaration back"
+            )
+        rest = tuple(successor[1:])
+        known = self._number_of.get(rest)
+        if known is None:
+            known = self._number_of[rest] = self.count(successor)
+            self._rests.append(rest)
+        return known
+
+    def frontier(self) -> list[BodySlice]:
+        if len(self._members) == 0:
+            return []
+        added = range(self._first, self.n_known)
+        states = [self._state(body) for body in added]
+        return [BodySlice(value=self._step, members=self._members, added=added, states=states)]
+
+    def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
+        self._rests, expanded = [], []
+        for t, piece in enumerate(itertools.chain(done.heads(), frontier)):
+            if len(piece.expanded):
+                self._expanding.append(t)
+            self._rests += [tuple(state[1:]) for state in piece.states or ()]
+            expanded.append(as_array(piece.expanded))
+        self._number_of = {rest: number for number, rest in enumerate(self._rests)}
+        self.n_known = self._first = len(self._rests)
+        self._is_expanded = np.zeros(self.n_known, dtype=np.bool_)
+        self._is_expanded[np.concatenate(expanded)] = True
+        self._members = range(0)
+        for piece in frontier:
+            self._step, self._members = piece.value, piece.members
+            self._first = self.n_known - len(piece.added)
+
+
+def _summed_up(ended_S: BoolArray) -> bool | BoolArray:
+    return bool(ended_S[0]) if len(ended_S) and ended_S.all() == ended_S.any() else ended_S
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer)
