@@ -51,14 +51,16 @@ def checked_generator(world: Any, generator: Any) -> Any:
 
 
 def check_out(out: Any) -> None:
-    """Results go to a folder, since they are written level by level beside the DAG."""
-    if out is None or out is True:
+    """Results go to a folder or a URL, since they are written level by level beside the DAG."""
+    if out is None or out is True or (isinstance(out, str) and "://" in out):
         return
     is_path = isinstance(out, str | os.PathLike) and os.fspath(out)
     if is_path and Path(out).exists() and not Path(out).is_dir():
         raise StoreMismatchError(f"{out}: is a file; results go to a folder, which may be new")
-    if not is_path or "://" in str(out) or Path(out).suffix.lower() == ".zip":
-        raise ValueError(f"out={out!r}; results go to a folder: give its path, True for a temporary one, or None for memory")
+    if not is_path or Path(out).suffix.lower() == ".zip":
+        raise ValueError(
+            f"out={out!r}; results go to a folder: give its path or URL, True for a temporary one, or None for memory"
+        )
 
 
 def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:

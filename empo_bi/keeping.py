@@ -31,7 +31,7 @@ def results_for(out: Any, content: dict[str, Any], about: dict[str, Any], compre
     name = _folder_name(content)
     if not are_same(content, content):
         name += f"-{os.urandom(4).hex()}"
-    place = place_of(True if out is True else Path(out) / name)
+    place = place_of(True if out is True else inside(out, name))
     manifest = manifest_of(content, about)
     return ZarrResults.open_or_create(place, manifest, compression=Compression.of(compression), overwrite=overwrite)
 
@@ -55,14 +55,26 @@ def _found(out: Any, content: dict[str, Any]) -> Any:
     if not has_folder(out, content):
         return None
     try:
-        return ZarrResults.open(place_of(Path(out) / _folder_name(content)))
+        return ZarrResults.open(place_of(inside(out, _folder_name(content))))
     except StoreNotFoundError:  # it was begun, and killed before anything was written
         return None
 
 
 def has_folder(out: Any, content: dict[str, Any]) -> bool:
     """Whether there is a folder for a question, whatever is in it."""
-    return are_same(content, content) and (Path(out) / _folder_name(content)).is_dir()
+    if not are_same(content, content):
+        return False
+    folder = inside(out, _folder_name(content))
+    return is_url(folder) or Path(folder).is_dir()  # whether a URL has something shows when it is opened
+
+
+def is_url(place: Any) -> bool:
+    return isinstance(place, str) and "://" in place and not place.startswith("file://")
+
+
+def inside(out: Any, name: str) -> Any:
+    """A place inside a folder, or below a URL."""
+    return f"{out.rstrip('/')}/{name}" if is_url(out) else Path(str(out).removeprefix("file://")).expanduser() / name
 
 
 def _folder_name(content: dict[str, Any]) -> str:

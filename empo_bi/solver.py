@@ -34,6 +34,7 @@ from empo_bi.keeping import (
     check_archive,
     durations_key,
     has_folder,
+    inside,
     is_begun,
     is_finished,
     results_for,
@@ -46,7 +47,7 @@ from empo_bi.memory.profiler import MemoryProfiler, profiler_of
 from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
 from empo_bi.options import Params
-from empo_bi.results.levels import ResultLevels
+from empo_bi.results.levels import ARRAYS, ResultLevels
 from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
@@ -76,6 +77,8 @@ class Solver:
         human_params: Params | None = None,
         phase_2: bool = True,
         out: Any = None,
+        folders: Sequence[Any] | None = None,
+        arrays: frozenset[str] = frozenset(ARRAYS),
         dag: Dag | None = None,
         level_fct: LevelFunction | None = None,
         precision: str = "float16",
@@ -90,12 +93,17 @@ class Solver:
         memory_profile: bool | MemoryProfiler = False,
         after_level: AfterLevel | None = None,
     ) -> None:
-        """``human_params`` are those of phase 1, where phase 2 has others; ``archive`` is a folder that keeps results."""
+        """``human_params`` are those of phase 1, where phase 2 has others; ``archive`` is a folder that keeps results.
+
+        ``folders`` has a folder for each set of parameters, in place of ``out``, which then is for the DAG alone; ``arrays``
+        names those that are handed over.
+        """
         if precision not in PRECISIONS:
             expected = " or ".join(PRECISIONS)
             raise ValueError(f"precision={precision!r}; expected {expected}.{did_you_mean(str(precision), PRECISIONS)}")
         check_world(world)
-        check_out(out)
+        for place in [out, *(folders or [])]:
+            check_out(place)
         if not isinstance(phase_2, bool):
             raise TypeError(f"phase_2={phase_2!r}; give True or False")
         if level_fct is not None and not callable(level_fct):
@@ -109,6 +117,7 @@ class Solver:
         if human_policy_prior is not None:
             self._prior, self._human_params = checked_prior(human_policy_prior, world, self.humans, self.generator)
         self._phase_2, self._out, self._precision = phase_2, out, precision
+        self._outs, self._arrays = [out] * len(self.params) if folders is None else list(folders), arrays
         self._budget, self._workers, self._progress = Budget.of(memory_limit), checked_workers(workers), progress
         self._compression, self._overwrite, self._archive = compression, overwrite, archive
         self._after_level = after_level
@@ -144,12 +153,13 @@ class Solver:
     def _has_damaged_dag(self) -> bool:
         from empo_bi.store.verify import is_damaged
 
-        return self._has_folder and is_damaged(self._dag_store())
+        store = self._dag_store()
+        return store is not None and store is not True and is_damaged(store)
 
     def _dag_store(self) -> Any:
         if self._out is None or self._out is True:
             return self._out
-        return Path(self._out) / "dag"
+        return inside(self._out, "dag")
 
     def solutions(self) -> list[Solution]:
         """Sweep, as far as that has not been done, and return one solution for each set of parameters.
@@ -171,7 +181,7 @@ class Solver:
                 found |= self._sweep(left, blocks, setting, users) if left else {}
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and self._has_folder and self._progress:
-                say(f"stopped; levels that were finished are kept in {self._out}, and the same call continues there")
+                say(f"stopped; levels that were finished are kept in {self._outs[0]}, and the same call continues there")
             for solution in found.values():
                 solution.results.close()
             if self._owns_dag:
@@ -195,15 +205,15 @@ class Solver:
         results: dict[int, ResultLevels] = {}
         is_kept = self._has_folder or self._archive is not None  # otherwise nobody wants to know what was asked
         contents = {i: self._content(self.params[i], setting) if is_kept else {} for i in chosen}
-        sizes = self._sizes([i for i in chosen if not self._is_finished(contents[i])], setting)
+        sizes = self._sizes([i for i in chosen if not self._is_finished(i, contents[i])], setting)
         blocks.block_states = sizes.block_states
         try:
             again = {}  # sets that ask the same as one before them, which finds its results in the same folder
             for i in chosen:
-                if self._has_folder and any(are_same(contents[i], contents[j]) for j in results):
+                if self._has_folder and any(self._is_same(i, j, contents) for j in results):
                     again[i] = contents[i]
                 else:
-                    results[i] = self._results(contents[i], setting, overwrite=self._overwrite)
+                    results[i] = self._results(i, contents[i], setting, overwrite=self._overwrite)
             strands = self._strands(setting, results)
             for levels in results.values():
                 levels.backlog_bytes = sizes.backlog_bytes // len(results)
@@ -227,8 +237,8 @@ class Solver:
             for levels in results.values():
                 levels.finish()
             for i, content in again.items():
-                if is_begun(self._out, content):
-                    results[i] = self._results(content, setting, overwrite=False)
+                if is_begun(self._outs[i], content):
+                    results[i] = self._results(i, content, setting, overwrite=False)
             if self._profiler is not None:
                 self._write_profile(self._profiler)
             if self._archive is not None and results:
@@ -247,23 +257,26 @@ class Solver:
 
     @property
     def _has_folder(self) -> bool:
-        return self._out is not None and self._out is not True
+        return self._outs[0] is not None and self._outs[0] is not True
+
+    def _is_same(self, i: int, j: int, contents: dict[int, dict[str, Any]]) -> bool:
+        return self._outs[i] == self._outs[j] and are_same(contents[i], contents[j])
 
     def _is_begun(self, i: int, setting: Setting) -> bool:
-        return self._has_folder and is_begun(self._out, self._content(self.params[i], setting))
+        return self._has_folder and is_begun(self._outs[i], self._content(self.params[i], setting))
 
-    def _is_finished(self, content: dict[str, Any]) -> bool:
-        return self._has_folder and not self._overwrite and is_finished(self._out, content)
+    def _is_finished(self, i: int, content: dict[str, Any]) -> bool:
+        return self._has_folder and not self._overwrite and is_finished(self._outs[i], content)
 
     def _forget(self, setting: Setting) -> None:
         """With ``overwrite``, what was solved with wider tables goes as well, or later calls would prefer it."""
         for i in range(len(self.params) if self._overwrite else 0):
             content = self._content(self.params[i], setting)
-            if self._has_folder and has_folder(self._out, content):
-                self._results(content, setting, overwrite=True).remove()
+            if self._has_folder and has_folder(self._outs[i], content):
+                self._results(i, content, setting, overwrite=True).remove()
 
-    def _results(self, content: dict[str, Any], setting: Setting, *, overwrite: bool) -> ResultLevels:
-        return results_for(self._out, content, self._about(setting), self._compression, overwrite)
+    def _results(self, i: int, content: dict[str, Any], setting: Setting, *, overwrite: bool) -> ResultLevels:
+        return results_for(self._outs[i], content, self._about(setting), self._compression, overwrite)
 
     @property
     def _archive_folder(self) -> Path:
@@ -284,13 +297,13 @@ class Solver:
                 own = self._human_params or params
                 human = humans.setdefault(self._human_key(params), HumanPhase(setting, own, keeps_values=True))
             robot = RobotPhase(setting, params, self._prior) if self._phase_2 else None
-            strands.append(Strand(human, robot, levels))
+            strands.append(Strand(human, robot, levels, self._arrays))
         return strands
 
     def _sizes(self, chosen: list[int], setting: Setting) -> SweepSizes:
         """Sizes that keep the sweep within its budget; slices that enumeration left in memory go first."""
         shape = shape_of(
-            self.dag, setting, in_memory=self._out is None, asks=self._asks(setting),
+            self.dag, setting, in_memory=self._outs[0] is None, asks=self._asks(setting),
             robot_phases=len(chosen) if self._phase_2 else 0,
             human_phases=len({self._human_key(self.params[i]) for i in chosen}) if self._prior is None else 0,
         )  # fmt: skip
@@ -303,7 +316,7 @@ class Solver:
         return sizes
 
     def _write_profile(self, profiler: MemoryProfiler) -> None:
-        written = profiler.write(Path(self._out) if self._has_folder else Path.cwd())
+        written = profiler.write(Path(self._outs[0]) if self._has_folder else Path.cwd())
         if self._progress:
             say(f"memory profile: {', '.join(map(str, written))}")
 
@@ -355,6 +368,7 @@ class Solver:
             "work": setting.precision.work,
             "probabilities": self.dag.precision,
             "phase_2": self._phase_2,
+            "arrays": sorted(self._arrays),
         }
 
 

@@ -68,10 +68,10 @@ def solve(
         human, goal)``, a function ``f(state, human, goal)``, or a prior that was solved earlier.
     phase_2 : bool
         False solves phase 1 alone.
-    out : None, path or True
-        Where results go. None: memory. A folder: the DAG goes to ``out/dag``, the solution beside it; a killed run continues
-        there, a finished one is opened, and other parameters use the same DAG. True: temporary folders, which go with the
-        solution.
+    out : None, path, URL or True
+        Where results go. None: memory. A folder (or a URL, with the extra ``remote``): the DAG goes to ``out/dag``, the
+        solution beside it; a killed run continues there, a finished one is opened, and other parameters use the same DAG.
+        True: temporary folders, which go with the solution.
     dag : Dag, optional
         A finished DAG of the same world, instead of enumerating one.
     level_fct : function, optional

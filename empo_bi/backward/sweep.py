@@ -18,7 +18,7 @@ from empo_bi.backward.goals import bits_of
 from empo_bi.backward.phases import HumanPhase, RobotPhase, Setting, TooSmallForSingle, Work
 from empo_bi.backward.rows import RowPlan, Rows, Table, rows_of
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
-from empo_bi.results.levels import Arrays, ResultLevels
+from empo_bi.results.levels import ARRAYS, Arrays, ResultLevels
 from empo_bi.runtime.blocks import map_blocks
 from empo_bi.runtime.progress import level_bar
 
@@ -35,6 +35,7 @@ class Strand:
     human: HumanPhase | None
     robot: RobotPhase | None
     sink: ResultLevels
+    keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over
     is_given_up: bool = False  # since its tables are too narrow
 
     @property
@@ -53,7 +54,7 @@ class Strand:
     def hand_over(self, t: int, plan: RowPlan) -> None:
         arrays: Arrays = {}
         for phase in self.phases:
-            arrays |= phase.arrays()
+            arrays |= {name: array for name, array in phase.arrays().items() if name in self.keeps}
         self.sink.put(t, arrays, lambda: {name: table.rows_to_carry(plan) for name, table in self._tables.items()})
 
     def restore(self, plan: RowPlan) -> None:

@@ -24,7 +24,7 @@ from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.options import Params
 from empo_bi.results.chain import MarkovChain
 from empo_bi.results.human_policies import HumanPolicies
-from empo_bi.results.levels import ResultLevels
+from empo_bi.results.levels import ARRAYS, ResultLevels
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 
@@ -208,6 +208,11 @@ class Solution:
             if name == "vh":
                 raise ValueError("phase 1 was not solved here, since a prior of your own was given; solve without it")
             raise ValueError("phase 2 was not solved here (phase_2=False); solve with both phases has its values")
+        if not self.results.has(t, name):
+            raise ValueError(
+                f"{name} was not kept when this was solved, only {', '.join(n for n in ARRAYS if self.results.has(t, n))}; "
+                "solve again, in a batch with 'keep: values'"
+            )
         array = self.results.get(t, name)
         return (array if place_M is None else array[place_M]).astype(np.float64)
 
@@ -410,7 +415,7 @@ class Solution:
     def summary(self) -> str:
         """Sizes, the values of the initial state, and where everything is."""
         parts = [f"{self.dag.n_states:,} states on levels 0 to {self.dag.horizon}"]
-        if self.has_robot:
+        if self.has_robot and self.results.has(0, "vr"):
             power = ", ".join(f"{x:.4g}" for x in self.values.X_h[0][0])
             parts.append(f"V_r = {self.values.V_r[0][0]:.7g} at the start, the humans' power {power}")
         return "; ".join([*parts, self.results.describe()])

@@ -13,17 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from empo_bi import worlds
 from empo_bi.errors import WorldFileError, WorldNotFoundError, did_you_mean, short_repr
+from empo_bi.world.yaml_text import KeyPath, load_yaml
 
 MAX_BYTES = 1_000_000  # a map of 500 x 500 cells fits; more is surely another kind of file
-MAX_NODES = 200_000  # bounds what YAML aliases may unfold to
-MAX_DEPTH = 30  # an alias that holds itself is endlessly deep
 _YAML_ENDINGS = (".yaml", ".yml")
-
-KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -117,7 +112,7 @@ def _parse(text: str, *, origin: str, name: str, as_json: bool) -> WorldSource:
     if as_json and (mapping := _try_json(text, origin, must=origin != "<text>")) is not None:
         content: Any = mapping
     else:
-        content = _load_yaml(text, origin, lines)
+        content = load_yaml(text, origin, lines, what="world file", error=WorldFileError)
     if not isinstance(content, dict):
         raise WorldFileError(
             f"{origin}: found {type(content).__name__}, expected a mapping with at least the key 'map', "
@@ -150,72 +145,6 @@ def _without_repeats(pairs: list[tuple[str, Any]], origin: str) -> dict[str, Any
         twice = next(key for key in keys if keys.count(key) > 1)
         raise WorldFileError(f"{origin}: key {twice!r} stands twice in one mapping; keep one of them")
     return mapping
-
-
-def _load_yaml(text: str, origin: str, lines: dict[KeyPath, int]) -> Any:
-    loader = None
-    try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        _note_lines(node, lines, origin)
-        return loader.construct_document(node)
-    except yaml.constructor.ConstructorError as error:
-        problem = error.problem or "not plain data"
-        remedy = "; world files are plain data: remove the tag" if "tag" in problem else ""
-        raise WorldFileError(f"{origin}{_line_of(error)}: {problem}{remedy}") from error
-    except yaml.YAMLError as error:
-        problem = getattr(error, "problem", None) or str(error)
-        raise WorldFileError(
-            f"{origin}{_line_of(error)}: not YAML ({problem}); check indentation, quotes and colons around that line"
-        ) from error
-    except (RecursionError, ValueError, OverflowError) as error:
-        # WorldFileError is a ValueError too: complaints from _note_lines pass through.
-        if isinstance(error, WorldFileError):
-            raise
-        raise WorldFileError(f"{origin}: not a world file ({type(error).__name__}: {error})") from error
-    finally:
-        if loader is not None:
-            loader.dispose()
-
-
-def _line_of(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    return f":{mark.line + 1}" if mark else ""
-
-
-def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str) -> None:
-    """Record the line of each key, list entry and map row; refuse repeated keys and texts that unfold without end."""
-    stack: list[tuple[yaml.Node, KeyPath]] = [(root, ())]
-    seen = 0
-    while stack:
-        node, here = stack.pop()
-        seen += 1
-        if seen > MAX_NODES or len(here) > MAX_DEPTH:
-            raise WorldFileError(
-                f"{origin}: unfolds to more than {MAX_NODES:,} values or {MAX_DEPTH} levels; is it a world file? "
-                "Aliases (&, *) may be the cause"
-            )
-        if isinstance(node, yaml.SequenceNode):
-            children = [((*here, i), child, child) for i, child in enumerate(node.value)]
-        elif isinstance(node, yaml.MappingNode):
-            children = [((*here, str(key.value)), key, child) for key, child in node.value]
-        else:
-            children = []
-            if here == ("map",) and isinstance(node, yaml.ScalarNode) and node.style == "|":
-                blank = node.value[: len(node.value) - len(node.value.lstrip())].count("\n")
-                first = node.start_mark.line + 2 + blank  # the first row below the bar, counted from 1
-                lines.update({("map", y): first + y for y in range(node.value.count("\n") + 1)})
-        paths: set[KeyPath] = set()
-        for path, marked, child in children:
-            if path in paths:
-                raise WorldFileError(
-                    f"{origin}:{marked.start_mark.line + 1}: key {path[-1]!r} stands twice in one mapping; keep one of them"
-                )
-            paths.add(path)
-            lines.setdefault(path, marked.start_mark.line + 1)
-            stack.append((child, path))
 
 
 def _name_of(mapping: Mapping[str, Any], otherwise: str) -> str:
