@@ -25,6 +25,22 @@ class WorldNotFoundError(EmpoError, FileNotFoundError):
         return str(self.args[0]) if self.args else ""
 
 
+class BatchFileError(EmpoError, ValueError):
+    """A batch file cannot be read, or says something that cannot be."""
+
+
+class MetricError(EmpoError, ValueError):
+    """A user's metric cannot be found, fails, or returns something that does not fit a table."""
+
+
+class ClusterError(EmpoError, RuntimeError):
+    """A cluster cannot be reached, or what it takes is not installed."""
+
+
+class WorkerDiedError(EmpoError, RuntimeError):
+    """A worker process died while it was working on a run."""
+
+
 class InvalidStateError(EmpoError, ValueError):
     """A state tuple that cannot occur in the world it was given to."""
 

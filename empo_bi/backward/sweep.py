@@ -35,7 +35,7 @@ class Strand:
     human: HumanPhase | None
     robot: RobotPhase | None
     sink: ResultLevels
-    keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over
+    keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over; of the first level, all are
     is_given_up: bool = False  # since its tables are too narrow
 
     @property
@@ -54,7 +54,7 @@ class Strand:
     def hand_over(self, t: int, plan: RowPlan) -> None:
         arrays: Arrays = {}
         for phase in self.phases:
-            arrays |= {name: array for name, array in phase.arrays().items() if name in self.keeps}
+            arrays |= {name: array for name, array in phase.arrays().items() if name in self.keeps or t == 0}
         self.sink.put(t, arrays, lambda: {name: table.rows_to_carry(plan) for name, table in self._tables.items()})
 
     def restore(self, plan: RowPlan) -> None:

@@ -13,6 +13,11 @@ def level_bar(what: str, n_levels: int | None, shown: bool) -> Any:
     return tqdm(total=n_levels, unit="level", desc=what, delay=1, leave=False, disable=not shown)
 
 
+def run_bar(what: str, n_runs: int, shown: bool) -> Any:
+    """A bar over runs."""
+    return tqdm(total=n_runs, unit="run", desc=what, delay=1, leave=False, disable=not shown)
+
+
 def say(text: str) -> None:
     """A line on stderr that does not break a bar."""
     tqdm.write(f"empo_bi: {text}", file=sys.stderr)

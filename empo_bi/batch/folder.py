@@ -1,0 +1,100 @@
+"""A folder of small files, on disk or at a URL: JSON that appears at once and complete, and logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from empo_bi.errors import StoreError
+from empo_bi.keeping import inside, is_url
+
+Json = dict[str, Any]
+
+
+class Folder:
+    """A folder, or what lies below a URL. Nothing is made before something is written."""
+
+    def __init__(self, place: Any) -> None:
+        self.place: Any = place if is_url(place) else Path(str(place).removeprefix("file://")).expanduser()
+
+    def __str__(self) -> str:
+        return str(self.place)
+
+    def __truediv__(self, name: str) -> Folder:
+        return Folder(inside(self.place, name))
+
+    @property
+    def name(self) -> str:
+        return str(self.place).rstrip("/").rpartition("/")[2]
+
+    def _remote(self) -> tuple[Any, str]:
+        try:
+            import fsspec
+        except ImportError as error:
+            raise StoreError(f"{self}: URLs need the package fsspec: pip install 'empo-bi[remote]'") from error
+        return fsspec.core.url_to_fs(self.place)
+
+    def read_bytes(self, name: str) -> bytes | None:
+        """None if there is no such file."""
+        try:
+            if is_url(self.place):
+                system, path = self._remote()
+                return bytes(system.cat_file(f"{path}/{name}"))
+            return (self.place / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """A reader, or a run after a kill, finds the old file or the new one, never a part."""
+        if is_url(self.place):
+            system, path = self._remote()
+            system.makedirs(path, exist_ok=True)
+            system.pipe_file(f"{path}/{name}", data)
+            return
+        self.place.mkdir(parents=True, exist_ok=True)
+        partial = self.place / f".{name}.{os.getpid()}.partial"
+        try:
+            partial.write_bytes(data)
+            os.replace(partial, self.place / name)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+    def read_json(self, name: str) -> Json | None:
+        """None if there is no such file, or it is no JSON."""
+        data = self.read_bytes(name)
+        try:
+            found = None if data is None else json.loads(data)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def write_json(self, name: str, content: Json) -> None:
+        self.write_bytes(name, json.dumps(content, indent=1, default=str).encode())
+
+    def log(self, text: str) -> None:
+        """Add lines to ``log.txt``, with the time before each."""
+        now = time.strftime("%Y-%m-%d %H:%M:%S")
+        lines = "".join(f"{now} {line}\n" for line in text.rstrip().splitlines())
+        if is_url(self.place):
+            self.write_bytes("log.txt", (self.read_bytes("log.txt") or b"") + lines.encode())
+            return
+        self.place.mkdir(parents=True, exist_ok=True)
+        with open(self.place / "log.txt", "a", encoding="utf-8") as file:
+            file.write(lines)
+
+    def remove(self, prefix: str) -> None:
+        """Remove folders whose names begin so."""
+        if is_url(self.place):
+            system, path = self._remote()
+            if system.exists(path):
+                for found in system.ls(path, detail=False):
+                    if found.rpartition("/")[2].startswith(prefix):
+                        system.rm(found, recursive=True)
+            return
+        for found in self.place.glob(f"{prefix}*"):
+            shutil.rmtree(found, ignore_errors=True) if found.is_dir() else found.unlink(missing_ok=True)

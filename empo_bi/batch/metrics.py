@@ -1,0 +1,129 @@
+"""Metrics of users: functions of a solution, found by name, whose numbers become columns of the table."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.identity import digest_of, key_of
+from empo_bi.errors import BatchFileError, MetricError, short_repr
+
+EXAMPLE = "'my_metrics.py:left_first', a function of a solution"
+
+
+@dataclass(frozen=True)
+class MetricReference:
+    """A column's name, and ``module:function`` or ``path.py:function``; ``folder`` is where modules are looked for first."""
+
+    name: str
+    reference: str
+    folder: Path
+
+    def load(self) -> Metric:
+        """
+        Raises
+        ------
+        MetricError
+            If there is no such function.
+        """
+        function = function_of(self.reference, self.folder)
+        return Metric(self.name, function, key_of(function) or digest_of(self.reference))
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A function of a solution; ``key`` tells whether it is still the same."""
+
+    name: str
+    function: Callable[[Any], Any]
+    key: str
+
+    def columns(self, solution: Any) -> dict[str, Any]:
+        """What it says of a solution: a column, or several if it returns a mapping."""
+        try:
+            found = self.function(solution)
+        except Exception as error:
+            raise MetricError(f"metric {self.name}: {type(error).__name__}: {error}") from error
+        if isinstance(found, Mapping):
+            return {f"{self.name}.{part}": self._plain(value) for part, value in found.items()}
+        return {self.name: self._plain(found)}
+
+    def _plain(self, value: Any) -> Any:
+        value = value.item() if isinstance(value, np.generic | np.ndarray) and np.size(value) == 1 else value
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        raise MetricError(f"metric {self.name}: returned {short_repr(value)}; give a number, a text, or a mapping of such")
+
+
+def metric_references(given: Any, folder: Path, complain: Callable[..., BatchFileError]) -> tuple[MetricReference, ...]:
+    """A list of references, or a mapping from columns to references."""
+    if isinstance(given, str):
+        given = [given]
+    if not isinstance(given, list | dict):
+        raise complain(message=f"found {short_repr(given)}; give a list of functions such as {EXAMPLE}")
+    named = given.items() if isinstance(given, dict) else ((None, reference) for reference in given)
+    found: dict[str, MetricReference] = {}
+    for i, (name, reference) in enumerate(named):
+        place = i if name is None else name
+        if not isinstance(reference, str) or not all(reference.rpartition(":")):
+            raise complain(place, message=f"found {short_repr(reference)}; give {EXAMPLE}")
+        column = str(reference.rpartition(":")[2] if name is None else name)
+        if column in found:
+            raise complain(place, message=f"two metrics are called {column!r}; give names, as in 'first: a.py:left_first'")
+        found[column] = MetricReference(column, reference, folder)
+    return tuple(found.values())
+
+
+def function_of(reference: str, folder: Path) -> Callable[..., Any]:
+    """What ``module:function`` or ``path.py:function`` stands for."""
+    module_name, _, function_name = reference.rpartition(":")
+    try:
+        if module_name.endswith(".py"):
+            module = _module_at(folder / Path(module_name).expanduser())
+        else:
+            module = _module_called(module_name, folder)
+    except Exception as error:
+        raise MetricError(
+            f"{reference}: cannot be imported ({type(error).__name__}: {error}); expected {EXAMPLE}"
+        ) from error
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        there = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        raise MetricError(
+            f"{reference}: there is no function {function_name!r} in it, only {', '.join(there) or 'none at all'}"
+        )
+    return function
+
+
+def _module_at(path: Path) -> Any:
+    """A module from a file, whether or not its folder is one that Python looks into."""
+    path = path.resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is no file")
+    name = f"empo_bi_metrics_{digest_of(f'{path} {path.read_text()}')}"  # a file that was changed is another module
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where inspect looks for sources
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _module_called(name: str, folder: Path) -> Any:
+    if (folder / f"{name.replace('.', '/')}.py").is_file() and name not in sys.modules:
+        return _module_at(folder / f"{name.replace('.', '/')}.py")
+    return importlib.import_module(name)

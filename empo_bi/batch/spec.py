@@ -1,0 +1,263 @@
+"""A batch as written in YAML: what there is to say, and complaints that point to the line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from empo_bi.backward.phases import PRECISIONS
+from empo_bi.batch.metrics import MetricReference, metric_references
+from empo_bi.batch.quantities import Quantity, quantity_of
+from empo_bi.errors import BatchFileError, did_you_mean, short_repr
+from empo_bi.memory.sizes import parse_size
+from empo_bi.options import Params
+from empo_bi.runtime.blocks import checked_workers
+from empo_bi.world.yaml_text import KeyPath, load_yaml
+
+KEEPS = {  # what remains of a run, and which arrays that takes
+    "values": ("vh", "ve", "xh", "qr", "vr"),
+    "policies": ("vh", "qr"),
+    "summary": (),
+}
+PARAMETERS = [field.name for field in fields(Params) if field.name != "believed_others_policy"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSpec:
+    """Everything that a batch file says.
+
+    Attributes
+    ----------
+    worlds : names of shipped worlds, paths, globs of either, or ``module:function`` for worlds written in Python
+    steps : the horizon, None for that of each world
+    params : parameters of the theory, each fixed, listed or drawn
+    overrides : keys of world files that are to be different, for all worlds
+    samples : how many draws there are of what is drawn
+    seeds : each makes draws of its own
+    repetitions : runs of each kind, which differ in their rollouts only
+    rollouts : episodes that are sampled in each run
+    metrics : functions of a solution whose numbers go to the table
+    keep : "values", "policies" or "summary"
+    per_goal : whether the table has the humans' values for each goal, or their mean and range only
+    precision, max_states, memory_limit : as for :func:`solve`, of each run
+    workers : runs at a time
+    out : folder or URL
+    folder : what paths in the file are relative to
+    """
+
+    worlds: tuple[str, ...]
+    steps: Quantity | None = None
+    params: tuple[Quantity, ...] = ()
+    overrides: Mapping[str, Any] = ()  # type: ignore[assignment]
+    samples: int = 0
+    seeds: tuple[int, ...] = (0,)
+    repetitions: int = 1
+    rollouts: int = 0
+    metrics: tuple[MetricReference, ...] = ()
+    keep: str = "values"
+    per_goal: bool = False
+    precision: str = "float16"
+    max_states: int | None = None
+    memory_limit: Any = None
+    workers: int = -1
+    out: str = "runs/batch"
+    folder: Path = Path()
+
+    def replace(self, **changes: Any) -> BatchSpec:
+        """The same with some things changed; None leaves one as it is."""
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+
+
+def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> BatchSpec:
+    """Read a batch from a YAML file, a YAML text (of several lines), or a mapping.
+
+    Raises
+    ------
+    BatchFileError
+        It names file, line, key and value, and says what would be right.
+
+    Examples
+    --------
+    >>> spec = read_spec({"worlds": "asymmetric_freeing", "steps": [8, 10], "params": {"zeta": [1, 2]}})
+    >>> spec.keep, [quantity.values for quantity in spec.params]
+    ('values', [(1, 2)])
+    """
+    if isinstance(source, Mapping):
+        return _Reader(dict(source), "<mapping>", {}, Path.cwd(), "batch").spec()
+    lines: dict[KeyPath, int] = {}
+    if isinstance(source, str) and "\n" in source:
+        content = load_yaml(source, "<text>", lines, what="batch file", error=BatchFileError)
+        return _Reader(content, "<text>", lines, Path.cwd(), "batch").spec()
+    path = Path(source).expanduser()
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BatchFileError(f"{path}: not UTF-8 text (byte {error.start}); a batch file is YAML in UTF-8") from error
+    except OSError as error:
+        raise BatchFileError(
+            f"{path}: cannot be read ({error.strerror}); give a YAML file that says what to run, see docs/batch.md"
+        ) from error
+    content = load_yaml(text, str(path), lines, what="batch file", error=BatchFileError)
+    return _Reader(content, str(path), lines, path.resolve().parent, path.stem).spec()
+
+
+class _Reader:
+    """Checks a mapping key by key."""
+
+    def __init__(self, content: Any, origin: str, lines: dict[KeyPath, int], folder: Path, name: str) -> None:
+        self._origin, self._lines, self._folder, self._name = origin, lines, folder, name
+        if not isinstance(content, dict):
+            raise BatchFileError(
+                f"{origin}: found {type(content).__name__}, expected a mapping with at least the key 'worlds', "
+                "as in 'worlds: [asymmetric_freeing]'"
+            )
+        self._content: dict[str, Any] = content
+
+    def _error(self, *path: str | int, message: str) -> BatchFileError:
+        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+        line = self._lines.get(path) or self._lines.get(path[:1])
+        return BatchFileError(f"{self._origin}{f':{line}' if line else ''}: {key}: {message}")
+
+    def spec(self) -> BatchSpec:
+        known = {
+            "worlds": self._worlds, "steps": self._steps, "params": self._params, "overrides": self._overrides,
+            "samples": self._count, "seed": self._seeds, "repetitions": self._count, "rollouts": self._count,
+            "metrics": self._metrics, "keep": self._keep, "per_goal": self._flag, "precision": self._precision,
+            "max_states": self._count, "memory_limit": self._size, "workers": self._workers, "out": self._out,
+        }  # fmt: skip
+        for key in self._content:
+            if key not in known:
+                hint = did_you_mean(str(key), known) or f" There are {', '.join(known)}."
+                moved = f" {key} is a parameter of the theory: write it below 'params'." if key in PARAMETERS else ""
+                raise self._error(str(key), message=f"there is no such key.{moved or hint}")
+        if "worlds" not in self._content:
+            raise self._error("worlds", message="missing; say which worlds to run, as in 'worlds: [asymmetric_freeing]'")
+        found: dict[str, Any] = {}
+        for key, value in self._content.items():
+            name = "seeds" if key == "seed" else key
+            found[name] = known[key](key, value)  # type: ignore[operator]
+        spec = BatchSpec(**{"out": f"runs/{self._name}", **found, "folder": self._folder})
+        self._check_samples(spec)
+        return spec
+
+    def _check_samples(self, spec: BatchSpec) -> None:
+        drawn = [quantity.name for quantity in (spec.steps, *spec.params) if quantity is not None and quantity.is_random]
+        if drawn and "samples" not in self._content:
+            raise self._error(
+                "samples", message=f"missing; {', '.join(drawn)} is drawn: say how often, as in 'samples: 200'"
+            )
+        if drawn and spec.samples < 1:
+            raise self._error("samples", message=f"{spec.samples}; {', '.join(drawn)} is drawn: give 1 or more")
+        if not drawn and "samples" in self._content:
+            raise self._error(
+                "samples", message="nothing is drawn; write a distribution, as in 'zeta: {uniform: [1, 3]}', or leave it out"
+            )
+
+    # --- the keys ---------------------------------------------------------------------------------------------------------
+
+    def _worlds(self, key: str, given: Any) -> tuple[str, ...]:
+        worlds = [given] if isinstance(given, str) else given
+        if not isinstance(worlds, list) or not worlds:
+            raise self._error(
+                key, message=f"found {short_repr(given)}; give a list of names, paths or patterns such as 'pushing/*'"
+            )
+        for i, world in enumerate(worlds):
+            if not isinstance(world, str) or not world.strip():
+                raise self._error(key, i, message=f"found {short_repr(world)}; give a world's name, path or pattern")
+        return tuple(dict.fromkeys(worlds))
+
+    def _steps(self, key: str, given: Any) -> Quantity:
+        quantity = quantity_of("steps", given, lambda message: self._error(key, message=message))
+        for value in quantity.values or quantity.ends:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise self._error(key, message=f"found {short_repr(value)}; a horizon is a whole number of steps, 1 or more")
+        if quantity.kind in ("uniform", "log_uniform"):
+            raise self._error(key, message=f"{quantity.kind} gives fractions; write {{integers: {list(quantity.ends)}}}")
+        return quantity
+
+    def _params(self, key: str, given: Any) -> tuple[Quantity, ...]:
+        if not isinstance(given, dict):
+            raise self._error(
+                key, message=f"found {short_repr(given)}; give parameters by name, as in 'zeta: [1, 2]' below it"
+            )
+        found = []
+        for name, value in given.items():
+            if name not in PARAMETERS:
+                hint = did_you_mean(str(name), PARAMETERS) or f" There are {', '.join(PARAMETERS)}."
+                raise self._error(key, str(name), message=f"there is no such parameter.{hint}")
+            if isinstance(value, str) and value in ("inf", "infinity"):
+                value = float("inf")
+            quantity = quantity_of(name, value, lambda message, name=name: self._error(key, name, message=message))  # type: ignore[misc]
+            for number in quantity.values or quantity.ends:
+                try:
+                    Params(**{name: number})
+                except (TypeError, ValueError) as error:
+                    raise self._error(key, name, message=str(error)) from error
+            found.append(quantity)
+        for who in "hr":
+            if {f"gamma_{who}", f"rho_{who}"} <= given.keys():
+                raise self._error(key, f"rho_{who}", message=f"gamma_{who} is given as well; a discount is one or the other")
+        return tuple(found)
+
+    def _overrides(self, key: str, given: Any) -> dict[str, Any]:
+        if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+            raise self._error(
+                key, message=f"found {short_repr(given)}; give keys of world files, as in 'actions: small' below it"
+            )
+        if "max_steps" in given:
+            raise self._error(key, "max_steps", message="write horizons as 'steps: [8, 10]' instead")
+        return given
+
+    def _count(self, key: str, given: Any) -> int:
+        least = 0 if key == "rollouts" else 1
+        if isinstance(given, bool) or not isinstance(given, int) or given < least:
+            raise self._error(key, message=f"found {short_repr(given)}; give a whole number, {least} or more")
+        return given
+
+    def _seeds(self, key: str, given: Any) -> tuple[int, ...]:
+        seeds = given if isinstance(given, list) else [given]
+        if not seeds or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in seeds):
+            raise self._error(key, message=f"found {short_repr(given)}; give a whole number, or a list of them")
+        return tuple(dict.fromkeys(seeds))
+
+    def _metrics(self, key: str, given: Any) -> tuple[MetricReference, ...]:
+        return metric_references(given, self._folder, lambda *path, message: self._error(key, *path, message=message))
+
+    def _keep(self, key: str, given: Any) -> str:
+        if given not in KEEPS:
+            raise self._error(
+                key, message=f"found {short_repr(given)}; give one of {', '.join(KEEPS)}.{did_you_mean(str(given), KEEPS)}"
+            )
+        return str(given)
+
+    def _flag(self, key: str, given: Any) -> bool:
+        if not isinstance(given, bool):
+            raise self._error(key, message=f"found {short_repr(given)}; give true or false")
+        return given
+
+    def _precision(self, key: str, given: Any) -> str:
+        if given not in PRECISIONS:
+            raise self._error(key, message=f"found {short_repr(given)}; give one of {', '.join(PRECISIONS)}")
+        return str(given)
+
+    def _size(self, key: str, given: Any) -> Any:
+        try:
+            parse_size(given)
+        except (TypeError, ValueError) as error:
+            raise self._error(key, message=str(error)) from error
+        return given
+
+    def _workers(self, key: str, given: Any) -> int:
+        try:
+            checked_workers(given)
+        except (TypeError, ValueError) as error:
+            raise self._error(key, message=str(error)) from error
+        return int(given)
+
+    def _out(self, key: str, given: Any) -> str:
+        if not isinstance(given, str) or not given:
+            raise self._error(key, message=f"found {short_repr(given)}; give a folder or URL")
+        return given if "://" in given else str(self._folder / Path(given).expanduser())

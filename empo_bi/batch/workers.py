@@ -1,0 +1,139 @@
+"""Where passes run: this process, other processes, a Dask or Ray cluster; always through joblib."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
+from typing import Any, TypeVar
+
+import joblib
+
+from empo_bi.errors import ClusterError, did_you_mean
+from empo_bi.runtime.blocks import checked_workers
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+BACKENDS = ("local", "dask", "ray")
+
+
+class Workers:
+    """Worker processes on this machine, ``n`` of them; with one, everything happens in this process."""
+
+    def __init__(self, n: int = -1) -> None:
+        self.n = checked_workers(n)
+
+    @property
+    def sharing(self) -> int:
+        """Workers on one machine."""
+        return self.n
+
+    crashes: tuple[type[BaseException], ...] = (BrokenExecutor,)  # what is raised when a worker dies
+
+    @contextlib.contextmanager
+    def _configured(self) -> Iterator[dict[str, Any]]:
+        yield {"n_jobs": self.n, "backend": "loky"}
+
+    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """``function`` of each task, in the order in which they get done."""
+        with self._configured() as options:
+            pool: Any = joblib.Parallel(**options, return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs")
+            yield from pool(joblib.delayed(function)(task) for task in tasks)
+
+    def alone(self, function: Callable[[Task], Result], task: Task) -> Result:
+        """One task in a process of its own, whose death harms nobody."""
+        pool: Any = joblib.Parallel(n_jobs=2, backend="loky", batch_size=1)
+        return pool([joblib.delayed(function)(task)])[0]
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class DaskWorkers(Workers):
+    """Workers of a Dask cluster: that of a scheduler, or a new one on this machine."""
+
+    def __init__(self, n: int = -1, scheduler: str | None = None) -> None:
+        try:
+            import distributed
+        except ImportError as error:
+            raise ClusterError("a Dask cluster needs the package distributed: pip install 'empo-bi[cluster]'") from error
+        self._cluster: Any = None
+        try:
+            if scheduler is None:
+                self._cluster = distributed.LocalCluster(
+                    n_workers=checked_workers(n), threads_per_worker=1, dashboard_address=None, memory_limit=0
+                )
+            self._client = distributed.Client(scheduler or self._cluster, timeout=10)
+        except (OSError, ValueError) as error:
+            raise ClusterError(
+                f"{scheduler}: no Dask scheduler answers there ({error}); start one with `dask scheduler`, and give the "
+                "address that it prints, such as tcp://10.0.0.1:8786"
+            ) from error
+        self.crashes = (*Workers.crashes, distributed.KilledWorker)
+        self._look_at_workers()
+
+    def _look_at_workers(self) -> None:
+        self._client.wait_for_workers(1, timeout=60)
+        found = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        self.n = sum(worker["nthreads"] for worker in found)
+        self._sharing = max(Counter(worker["host"] for worker in found for _ in range(worker["nthreads"])).values())
+        if any(worker["nthreads"] > 1 for worker in found):
+            warnings.warn(
+                "some Dask workers have several threads, in which runs share a memory limit; start them with --nthreads 1",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    @property
+    def sharing(self) -> int:
+        return self._sharing
+
+    @contextlib.contextmanager
+    def _configured(self) -> Iterator[dict[str, Any]]:
+        with joblib.parallel_config(backend="dask", client=self._client, pure=False):
+            yield {"n_jobs": -1}
+
+    def alone(self, function: Callable[[Task], Result], task: Task) -> Result:
+        return self._client.submit(function, task, pure=False, retries=0).result()
+
+    def close(self) -> None:
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+class RayWorkers(Workers):
+    """Workers of a Ray cluster, through Ray's backend for joblib."""
+
+    def __init__(self, n: int = -1, address: str | None = None) -> None:
+        try:
+            import ray
+            import ray.util.joblib
+        except ImportError as error:
+            raise ClusterError("a Ray cluster needs the package ray: pip install ray") from error
+        ray.init(address=address, ignore_reinit_error=True)
+        ray.util.joblib.register_ray()
+        super().__init__(n)
+
+    @contextlib.contextmanager
+    def _configured(self) -> Iterator[dict[str, Any]]:
+        yield {"n_jobs": self.n, "backend": "ray"}
+
+
+def workers_for(backend: str, n: int, scheduler: str | None) -> Workers:
+    """What ``backend`` and ``scheduler`` mean; a scheduler alone means Dask."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}; expected one of {', '.join(BACKENDS)}.{did_you_mean(backend, BACKENDS)}")
+    if backend == "ray":
+        return RayWorkers(n, scheduler)
+    if backend == "dask" or scheduler is not None:
+        return DaskWorkers(n, scheduler)
+    return Workers(n)
