@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from empo_bi import worlds
     from empo_bi.api import compute_human_policy_prior, compute_robot_policy
+    from empo_bi.batch.batch import BatchResult, run_batch
     from empo_bi.dag.dag import Dag
     from empo_bi.enumeration import enumerate_dag, open_dag
     from empo_bi.errors import (
+        BatchFileError,
+        ClusterError,
         DamagedStoreError,
         EmpoError,
         GoalError,
@@ -22,12 +25,14 @@ if TYPE_CHECKING:
         InvalidWorldError,
         MemoryLimitError,
         MemoryPressureError,
+        MetricError,
         MissingAgentError,
         StoreError,
         StoreLockedError,
         StoreMismatchError,
         StoreNotFoundError,
         TooManyStatesError,
+        WorkerDiedError,
         WorldFileError,
         WorldNotFoundError,
         WorldTooLargeError,
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     )
     from empo_bi.memory.monitor import MemoryMonitor, check_memory
     from empo_bi.memory.profiler import MemoryProfiler
+    from empo_bi.opening import open_solution
     from empo_bi.options import Params
     from empo_bi.planner.plan import Plan, plan
     from empo_bi.results.chain import MarkovChain, compute_markov_chain_value_function
@@ -61,6 +67,8 @@ __version__ = "0.1.0"
 # Where each public name lives.
 _HOMES = {
     "empo_bi.api": ["compute_human_policy_prior", "compute_robot_policy"],
+    "empo_bi.batch.batch": ["BatchResult", "run_batch"],
+    "empo_bi.opening": ["open_solution"],
     "empo_bi.options": ["Params"],
     "empo_bi.results.chain": ["MarkovChain", "compute_markov_chain_value_function"],
     "empo_bi.results.policies": ["HumanPolicyPrior", "RobotPolicy", "TabularHumanPolicyPrior", "TabularRobotPolicy"],
@@ -86,6 +94,8 @@ _HOMES = {
         "approx_integral_over_possible_goals",
     ],
     "empo_bi.errors": [
+        "BatchFileError",
+        "ClusterError",
         "DamagedStoreError",
         "EmpoError",
         "GoalError",
@@ -94,12 +104,14 @@ _HOMES = {
         "InvalidWorldError",
         "MemoryLimitError",
         "MemoryPressureError",
+        "MetricError",
         "MissingAgentError",
         "StoreError",
         "StoreLockedError",
         "StoreMismatchError",
         "StoreNotFoundError",
         "TooManyStatesError",
+        "WorkerDiedError",
         "WorldFileError",
         "WorldNotFoundError",
         "WorldTooLargeError",
@@ -109,6 +121,9 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "BatchFileError",
+    "BatchResult",
+    "ClusterError",
     "Dag",
     "DamagedStoreError",
     "DeterministicGoalGenerator",
@@ -125,6 +140,7 @@ __all__ = [
     "MemoryMonitor",
     "MemoryPressureError",
     "MemoryProfiler",
+    "MetricError",
     "MissingAgentError",
     "Params",
     "Plan",
@@ -144,6 +160,7 @@ __all__ = [
     "TabularHumanPolicyPrior",
     "TabularRobotPolicy",
     "TooManyStatesError",
+    "WorkerDiedError",
     "WorldFileError",
     "WorldModel",
     "WorldNotFoundError",
@@ -158,7 +175,9 @@ __all__ = [
     "enumerate_dag",
     "load_world",
     "open_dag",
+    "open_solution",
     "plan",
+    "run_batch",
     "solve",
     "worlds",
 ]

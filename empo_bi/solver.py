@@ -368,7 +368,7 @@ class Solver:
             "work": setting.precision.work,
             "probabilities": self.dag.precision,
             "phase_2": self._phase_2,
-            "arrays": sorted(self._arrays),
+            **({} if self._arrays >= ARRAYS.keys() else {"arrays": sorted(self._arrays)}),
         }
 
 

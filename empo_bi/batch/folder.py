@@ -87,14 +87,21 @@ class Folder:
         with open(self.place / "log.txt", "a", encoding="utf-8") as file:
             file.write(lines)
 
-    def remove(self, prefix: str) -> None:
-        """Remove folders whose names begin so."""
+    def names(self, prefix: str = "") -> list[str]:
+        """What is there and begins so, in alphabetical order; files of locks do not count."""
         if is_url(self.place):
             system, path = self._remote()
-            if system.exists(path):
-                for found in system.ls(path, detail=False):
-                    if found.rpartition("/")[2].startswith(prefix):
-                        system.rm(found, recursive=True)
-            return
-        for found in self.place.glob(f"{prefix}*"):
-            shutil.rmtree(found, ignore_errors=True) if found.is_dir() else found.unlink(missing_ok=True)
+            found = system.ls(path, detail=False) if system.exists(path) else []
+            names = [name.rstrip("/").rpartition("/")[2] for name in found]
+        else:
+            names = [path.name for path in self.place.iterdir()] if self.place.is_dir() else []
+        return sorted(name for name in names if name.startswith(prefix) and not name.endswith(".lock"))
+
+    def remove(self, prefix: str) -> None:
+        """Remove folders whose names begin so."""
+        for name in self.names(prefix):
+            if is_url(self.place):
+                system, path = self._remote()
+                system.rm(f"{path}/{name}", recursive=True)
+            else:
+                shutil.rmtree(self.place / name, ignore_errors=True)

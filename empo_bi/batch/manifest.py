@@ -43,6 +43,7 @@ def begun(run: Run, asked: Json) -> Json:
         "world": {"name": run.world.name, "source": run.world.source, "folder": str(run.world.folder), **run.about},
         "overrides": dict(run.world.overrides),
         "steps": run.steps,
+        "given_steps": run.given_steps,
         "params": Params(**run.params).describe(),
         "asked": asked,
         "begun": time.strftime("%Y-%m-%d %H:%M:%S"),

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from glob import glob
 from pathlib import Path
@@ -54,7 +54,8 @@ class Run:
     """
 
     world: WorldReference
-    steps: int | None
+    given_steps: int | None  # what the world is loaded with, None for its own
+    steps: int | None  # what that means
     params: Json
     seed: int = 0
     sample: int | None = None
@@ -152,14 +153,14 @@ def _looked_at(world: WorldReference, steps: int | None, trouble: Exception | No
         told = [identity, goals_key] if identity is not None and goals_key is not None else [world.source]
         horizon = getattr(model, "max_steps", None) if steps is None else steps
     except (EmpoError, TypeError, ValueError, OSError, ImportError) as error:
-        return Run(world, steps, {}, world_key=digest_of(f"{world.source} {world.overrides} {steps}"), trouble=error)
+        return Run(world, steps, steps, {}, world_key=digest_of(f"{world.source} {world.overrides} {steps}"), trouble=error)
     is_gridworld = isinstance(model, GridWorld)
     about = {
         "title": title_of(model),
         "digest": digest_of(json.dumps(told)),
         "mapping": to_mapping(model.world_spec) if is_gridworld else None,
     }
-    return Run(world, horizon, {}, world_key=digest_of(json.dumps([*told, horizon])), about=about)
+    return Run(world, steps, horizon, {}, world_key=digest_of(json.dumps([*told, horizon])), about=about)
 
 
 def _told_apart(base: Run, spec: BatchSpec, params: Json, seed: int, sample: int | None, repetition: int) -> Run:
@@ -167,10 +168,8 @@ def _told_apart(base: Run, spec: BatchSpec, params: Json, seed: int, sample: int
     content: Json = {"world": base.world_key, "params": Params(**params).describe(), "precision": spec.precision}
     if repetition or (spec.rollouts and seed):
         content |= {"repetition": repetition, "seed": seed}
-    return Run(
-        base.world, base.steps, params, seed, sample, repetition, digest_of(json.dumps(content, sort_keys=True)),
-        base.world_key, base.about, base.trouble,
-    )  # fmt: skip
+    key = digest_of(json.dumps(content, sort_keys=True))
+    return replace(base, params=params, seed=seed, sample=sample, repetition=repetition, key=key)
 
 
 def _slug(name: str) -> str:

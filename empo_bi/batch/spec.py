@@ -138,7 +138,7 @@ class _Reader:
         found: dict[str, Any] = {}
         for key, value in self._content.items():
             name = "seeds" if key == "seed" else key
-            found[name] = known[key](key, value)  # type: ignore[operator]
+            found[name] = known[key](key, value)
         spec = BatchSpec(**{"out": f"runs/{self._name}", **found, "folder": self._folder})
         self._check_samples(spec)
         return spec

@@ -21,6 +21,7 @@ from empo_bi.enumeration import enumerate_dag
 from empo_bi.errors import MemoryLimitError, TooManyStatesError
 from empo_bi.keeping import is_url
 from empo_bi.memory.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
+from empo_bi.opening import SOLUTION
 from empo_bi.options import Params
 from empo_bi.results.levels import ARRAYS
 from empo_bi.results.solution import Solution
@@ -29,7 +30,6 @@ from empo_bi.solver import Solver
 # DAGs up to this size are enumerated again in less time than a store of theirs takes to be opened, and passes over them
 # are over before anybody could kill them with much loss: they stay in memory.
 SMALL_BODIES, SMALL_STATES = 50_000, 200_000
-SOLUTION = "solution-"  # how folders of solutions begin
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def do_pass(work: Pass) -> int:
         work.folder_of(run).log(f"begun on {manifest['machine']['host']}: {run.about.get('title', run.world.name)}")
     with _failing(work, begun, work.runs), _logging(work):
         metrics = [reference.load() for reference in work.wishes.metrics]
-        world = work.runs[0].world.load(work.runs[0].steps)
+        world = work.runs[0].world.load(work.runs[0].given_steps)
         start = time.perf_counter()
         dag, kept_at = _dag_of(world, work)
         with dag:

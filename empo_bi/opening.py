@@ -1,0 +1,133 @@
+"""Opening what was solved earlier: :func:`open_solution`."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from empo_bi.dag.dag import Dag
+from empo_bi.enumeration import enumerate_dag, open_dag
+from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning
+from empo_bi.keeping import inside, is_url
+from empo_bi.options import Params
+from empo_bi.results.levels import ARRAYS
+from empo_bi.results.solution import Solution
+from empo_bi.solver import Solver
+
+SOLUTION = "solution-"  # how folders of solutions begin
+_USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
+
+
+def open_solution(path: Any, *, world: Any = None, progress: bool = True) -> Solution:
+    """Open a solution that is on disk: the ``out`` of :func:`solve`, one solution in it, or a run of a batch.
+
+    Parameters
+    ----------
+    path : path or URL
+        Where several solutions are in one folder, give the folder of one of them.
+    world : optional
+        The world, if it is written in Python. A gridworld is remembered.
+    progress : bool
+        Show bars, in case a run that kept its summary only has to be solved again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from empo_bi import Params, load_world, solve
+    >>> folder = tempfile.mkdtemp()
+    >>> first = solve(load_world("basics/first_steps", max_steps=3), Params(zeta=2), out=folder, progress=False)
+    >>> again = open_solution(folder)
+    >>> again.params.zeta, again.values.V_r[0][0] == first.values.V_r[0][0]
+    (2.0, True)
+    """
+    from empo_bi.batch.folder import Folder
+    from empo_bi.batch.manifest import read_manifest
+
+    folder, store = Folder(path), None
+    if folder.name.startswith(SOLUTION):
+        store, folder = folder.name, Folder(_parent(folder.place))
+    else:
+        store = _only_solution(folder)
+    run = read_manifest(folder)
+    if run is not None and run["status"] != "finished":
+        raise StoreNotFoundError(f"{folder}: this run is {run['status']}; run its batch again to finish it")
+    if store is None and run is None:
+        raise StoreNotFoundError(f"{folder}: no solution is there; solve(world, out=...) makes one, and so does a batch")
+    dag = _dag_of(folder, run, world)
+    if store is None:  # a run of which only the summary was kept
+        assert run is not None
+        params = _params_of(run["params"])
+        return Solver(dag.world, [params], dag=dag, precision=run["asked"]["precision"], progress=progress).solutions()[0]
+    return _opened(folder, store, dag)
+
+
+def _opened(folder: Any, store: str, dag: Dag) -> Solution:
+    from empo_bi.store.places import place_of
+    from empo_bi.store.zarr_results import ZarrResults
+
+    content = ZarrResults.open(place_of(inside(folder.place, store))).manifest["content"]
+    own = [part for part in _USERS_OWN if content[part] != "none"]
+    if own or content["human_params"] is not None:
+        raise StoreMismatchError(
+            f"{folder}: was solved with functions or settings of your own ({', '.join(own) or 'phase 1 apart'}), which a "
+            "folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
+        )
+    return Solver(
+        dag.world, [_params_of(content["params"])], dag=dag,
+        folders=[folder.place], arrays=frozenset(content.get("arrays", ARRAYS)),
+        precision="float16" if content["rest"] == "float16" else "float64", phase_2=content["phase_2"],
+        human_agent_indices=content["humans"], robot_agent_indices=content["robots"], progress=False,
+    ).solutions()[0]  # fmt: skip
+
+
+def _dag_of(folder: Any, run: Any, world: Any) -> Dag:
+    """The DAG beside a solution, that of a batch, or one made again where a batch found that quicker."""
+    if run is None:
+        return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
+    if run["dag"] is not None:
+        batch = _parent(_parent(folder.place))
+        return _with_world(open_dag(inside(batch, run["dag"]), world=world), folder)
+    return enumerate_dag(world_of_run(run) if world is None else world, precision="exact", progress=False)
+
+
+def world_of_run(run: dict[str, Any]) -> Any:
+    """The world of a run, from its manifest."""
+    from empo_bi.batch.runs import WorldReference
+    from empo_bi.world.gridworld import load_world
+
+    if run["world"]["mapping"] is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WorldWarning)  # they were told when it ran
+            return load_world(run["world"]["mapping"])
+    about = run["world"]
+    reference = WorldReference(about["name"], about["source"], Path(about["folder"]), tuple(run["overrides"].items()))
+    return reference.load(run["given_steps"])
+
+
+def _with_world(dag: Dag, folder: Any) -> Dag:
+    if dag.world is None:
+        raise StoreMismatchError(f"{folder}: is of a world written in Python; give it as world=...")
+    return dag
+
+
+def _only_solution(folder: Any) -> str | None:
+    """The solution in a folder, None if there is none."""
+    found = folder.names(SOLUTION)
+    if len(found) > 1:
+        raise StoreMismatchError(
+            f"{folder}: has {len(found)} solutions; give the folder of one of them: {', '.join(found[:5])}"
+            + (", ..." if len(found) > 5 else "")
+        )
+    return found[0] if found else None
+
+
+def _params_of(described: dict[str, Any]) -> Params:
+    """Parameters as :meth:`Params.describe` wrote them."""
+    given: dict[str, Any] = {name: float("inf") if value == "inf" else value for name, value in described.items()}
+    del given["believed_others"]
+    return Params(**given)
+
+
+def _parent(place: Any) -> Any:
+    return place.rstrip("/").rpartition("/")[0] if is_url(place) else place.parent
