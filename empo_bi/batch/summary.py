@@ -35,7 +35,7 @@ def columns_of(solution: Solution, *, per_goal: bool) -> Json:
             if per_goal:
                 found |= {f"{name}_{human}[{_short(goal)}]": value for goal, value in zip(goals, values, strict=True)}
     names = getattr(solution.world, "action_names", None)
-    for profile, probability in start.robot_policy.items():
+    for profile, probability in start.robot_policy.items() if solution.robots else ():
         actions = [str(action) if names is None else names[action] for action in profile]
         found["_".join(["pi_r", *actions])] = probability
     return found
