@@ -16,8 +16,7 @@ from empo_bi import worlds
 from empo_bi.batch.folder import Json
 from empo_bi.batch.metrics import function_of
 from empo_bi.batch.spec import BatchSpec
-from empo_bi.dag.attainment import fixed_goals_of
-from empo_bi.dag.identity import digest_of, identity_of
+from empo_bi.dag.identity import digest_of, identity_of, key_of
 from empo_bi.enumeration import title_of
 from empo_bi.errors import EmpoError, WorldNotFoundError
 from empo_bi.options import Params
@@ -148,18 +147,15 @@ def _looked_at(world: WorldReference, steps: int | None, trouble: Exception | No
         if trouble is not None:
             raise trouble
         model = world.load(steps)
-        goals = fixed_goals_of(model)
-        identity, goals_key = identity_of(model), "none" if goals is None else goals.key()
-        told = [identity, goals_key] if identity is not None and goals_key is not None else [world.source]
+        mapping = to_mapping(model.world_spec) if isinstance(model, GridWorld) else None
+        goals = key_of(getattr(model, "possible_goal_generator", None)) if mapping is None else mapping.get("possible_goals")
+        identity = identity_of(model)
+        # What cannot be told from others is told by where it comes from.
+        told = [world.source] if identity is None or (mapping is None and goals is None) else [identity, goals]
         horizon = getattr(model, "max_steps", None) if steps is None else steps
     except (EmpoError, TypeError, ValueError, OSError, ImportError) as error:
         return Run(world, steps, steps, {}, world_key=digest_of(f"{world.source} {world.overrides} {steps}"), trouble=error)
-    is_gridworld = isinstance(model, GridWorld)
-    about = {
-        "title": title_of(model),
-        "digest": digest_of(json.dumps(told)),
-        "mapping": to_mapping(model.world_spec) if is_gridworld else None,
-    }
+    about = {"title": title_of(model), "digest": digest_of(json.dumps(told)), "mapping": mapping}
     return Run(world, steps, horizon, {}, world_key=digest_of(json.dumps([*told, horizon])), about=about)
 
 
