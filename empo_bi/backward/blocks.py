@@ -115,13 +115,12 @@ class LevelBlocks:
         """The same for some states of level ``t``, given by their places there."""
         body_M = self.bodies(t)[place_M]
         keep = self.going_on(t)[place_M]
-        place_M, body_M = place_M[keep], body_M[keep]
+        order = np.argsort(body_M[keep], kind="stable")
+        place_M, body_M = place_M[keep][order], body_M[keep][order]
         for i in self.dag.holders_of(t, body_M):
             piece = self.dag.levels[i]
-            order = np.argsort(body_M, kind="stable")
-            inside, row_M = places_in(piece.expanded, body_M[order])
-            chosen = order[inside]
-            yield from (make() for make in self._makers_of(i, piece, place_M[chosen], body_M[chosen], row_M))
+            inside, row_M = places_in(piece.expanded, body_M)
+            yield from (make() for make in self._makers_of(i, piece, place_M[inside], body_M[inside], row_M))
 
     def _sources(self, t: int) -> list[int]:
         """Slices that may hold transitions of a level. Every other level goes through them backwards: those that were used

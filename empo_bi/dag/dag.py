@@ -116,10 +116,10 @@ class Dag:
         return [i for i in range(t + 1) if self.levels.sizes[i].n_transitions] if self.shares_bodies else [t]
 
     def holders_of(self, t: int, body_M: IndexArray) -> list[int]:
-        """Levels whose slices do hold transitions of some bodies of level ``t``."""
+        """Levels whose slices do hold transitions of some bodies of level ``t``, which ascend."""
         if len(self._expanded) == 0:
             self._expanded = [piece.expanded for piece in self.levels.heads()]
-        return [i for i in self.needed(t) if places_in(self._expanded[i], np.sort(body_M))[0].any()]
+        return [i for i in self.needed(t) if places_in(self._expanded[i], body_M)[0].any()]
 
     def keys(self, t: int) -> KeyArray | None:
         """Packed keys of the states of level ``t`` of a gridworld, (S, W); None for other worlds."""

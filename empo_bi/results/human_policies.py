@@ -13,7 +13,7 @@ from empo_bi.backward.blocks import NO_FLOATS, Block, LevelBlocks
 from empo_bi.backward.continuation import ATTAINED
 from empo_bi.backward.goals import bits_of
 from empo_bi.backward.phases import HumanPhase, Setting, Work
-from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, SuccessorArray, as_array
 from empo_bi.options import Params
 
 ValuesOf = Callable[[int], npt.NDArray[Any]]
@@ -30,11 +30,22 @@ class HumanPolicies:
 
     def blocks_of(self, t: int, place_M: IndexArray | None = None) -> Iterator[tuple[Work, npt.NDArray[Any]]]:
         """Blocks of a level, or of some of its states, each with its policies (M, A, X); terminal states are left out."""
+        dag = self.blocks.dag
         blocks = self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M)
+        phase = HumanPhase(self.setting, self.params, keeps_values=False)
+        n_asked = dag.level_sizes[t] if place_M is None else len(place_M)
+        following = None
+        # Few states have few successors, which are looked up; many have the next level, all of it.
+        if dag.shares_bodies and t < dag.horizon and n_asked * dag.n_profiles >= dag.level_sizes[t + 1]:
+            following = _Following(dag.levels.members(t + 1), dag.n_bodies)
+            phase.table.read = self._continuations(t, following.body_N)
         for block in blocks:
-            work, table = self._work(t, block)
-            phase = HumanPhase(self.setting, self.params, keeps_values=False)
-            phase.table.read = table
+            if following is None:
+                succ_N, slot_K = np.unique(block.succ_K, return_inverse=True)
+                work, table = self._work(t, block, slot_K.astype(np.int32)), self._continuations(t, succ_N)
+                phase.table.read = table
+            else:
+                work, table = self._work(t, block, following.slots_of(block.succ_K)), phase.table.read
             phase.table.write = np.empty((len(block.row_M), table.shape[1]), dtype=table.dtype)
             yield work, phase.run(work)
 
@@ -63,27 +74,25 @@ class HumanPolicies:
         pi_MAHG = pi_MAX.reshape(n, n_actions, len(self.setting.goals.humans), -1)
         return np.moveaxis(pi_MAHG, 1, 3).astype(np.float64)
 
-    def _work(self, t: int, block: Block) -> tuple[Work, npt.NDArray[Any]]:
-        """A block as the kernel reads it, and a table of just the successors that it has."""
+    def _work(self, t: int, block: Block, slot_K: npt.NDArray[np.int32]) -> Work:
+        """A block as the kernel reads it; ``slot_K`` has the rows of successors in the table."""
         dag, goals, place_M = self.blocks.dag, self.setting.goals, block.place_M
-        succ_N, slot_K = np.unique(block.succ_K, return_inverse=True)
         asks = self.params.believed_others_policy is not None or not self.setting.unit_durations
         states = dag.states(t, place_M) if asks else None
         weight_NX, has_NX = goals.weights(t), goals.has(t)
-        work = Work(
+        return Work(
             t=t,
             block=block,
             slot_M=np.arange(len(place_M)),
-            succ_K=slot_K.astype(np.int32),
+            succ_K=slot_K,
             attained_MB=goals.attained(t, place_M),
             has_NX=has_NX if len(has_NX) == 1 else has_NX[place_M],
             weight_NX=weight_NX if len(weight_NX) == 1 else weight_NX[place_M],
             duration_K=NO_FLOATS if self.setting.unit_durations else durations_of(dag, block, states or []),
             states=states,
         )
-        return work, self._continuations(t, succ_N)
 
-    def _continuations(self, t: int, succ_N: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+    def _continuations(self, t: int, succ_N: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
         goals, factor = self.setting.goals, self.setting.factor(self.params.rate_h)
         table = np.empty((len(succ_N), goals.n_columns), dtype=self.setting.precision.work)
         for level, chosen, place in self.blocks.dag.locate(t, succ_N):
@@ -91,3 +100,21 @@ class HumanPolicies:
             values = self._values_of(level)[place].reshape(len(place), -1).astype(table.dtype)
             table[chosen] = np.where(attained, 1.0, values * factor) if factor > 0 else np.where(attained, ATTAINED, values)
         return table
+
+
+class _Following:
+    """The next level as a table: a row for each of its states, in their order, where bodies are shared."""
+
+    def __init__(self, members: Bodies, n_bodies: int) -> None:
+        self.body_N = as_array(members)
+        self._first = members.start if isinstance(members, range) else -1
+        if self._first < 0:
+            self._slot_B = np.zeros(n_bodies, dtype=np.int32)
+            self._slot_B[self.body_N] = np.arange(len(self.body_N))
+
+    def slots_of(self, succ_K: SuccessorArray) -> SuccessorArray:
+        """Rows of bodies."""
+        if self._first < 0:
+            # A stretch may also have rows whose states are not asked for, and lead elsewhere.
+            return self._slot_B[succ_K]
+        return succ_K if self._first == 0 else succ_K - np.int32(self._first)
