@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from empo_bi import worlds
+    from empo_bi import events, worlds
     from empo_bi.api import compute_human_policy_prior, compute_robot_policy
     from empo_bi.batch.batch import BatchResult, run_batch
     from empo_bi.dag.dag import Dag
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from empo_bi.planner.plan import Plan, plan
     from empo_bi.results.chain import MarkovChain, compute_markov_chain_value_function
     from empo_bi.results.policies import HumanPolicyPrior, RobotPolicy, TabularHumanPolicyPrior, TabularRobotPolicy
+    from empo_bi.results.reached import first_of, probability_by_time
     from empo_bi.results.solution import Solution
     from empo_bi.solving import solve
     from empo_bi.world.goals import (
@@ -72,6 +73,7 @@ _HOMES = {
     "empo_bi.options": ["Params"],
     "empo_bi.results.chain": ["MarkovChain", "compute_markov_chain_value_function"],
     "empo_bi.results.policies": ["HumanPolicyPrior", "RobotPolicy", "TabularHumanPolicyPrior", "TabularRobotPolicy"],
+    "empo_bi.results.reached": ["first_of", "probability_by_time"],
     "empo_bi.results.solution": ["Solution"],
     "empo_bi.memory.monitor": ["MemoryMonitor", "check_memory"],
     "empo_bi.memory.profiler": ["MemoryProfiler"],
@@ -173,10 +175,13 @@ __all__ = [
     "compute_markov_chain_value_function",
     "compute_robot_policy",
     "enumerate_dag",
+    "events",
+    "first_of",
     "load_world",
     "open_dag",
     "open_solution",
     "plan",
+    "probability_by_time",
     "run_batch",
     "solve",
     "worlds",
@@ -186,8 +191,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(importlib.import_module(_HOME_OF[name]), name)
-    if name == "worlds":
-        return importlib.import_module("empo_bi.worlds")
+    if name in ("events", "worlds"):
+        return importlib.import_module(f"empo_bi.{name}")
     raise AttributeError(f"module 'empo_bi' has no attribute {name!r}")
 
 

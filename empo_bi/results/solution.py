@@ -22,12 +22,14 @@ from empo_bi.errors import StoreError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.options import Params
+from empo_bi.results.both_policies import Play
 from empo_bi.results.chain import MarkovChain
 from empo_bi.results.human_policies import HumanPolicies
 from empo_bi.results.levels import ARRAYS, ResultLevels
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 
+_NO_JOINT, _NO_WEIGHTS = np.zeros((0, 0)), np.zeros((1, 0))
 HALF_STEP = 2.0**-12  # the most that a number of at most 1 moves when it is rounded to float16
 
 
@@ -316,30 +318,31 @@ class Solution:
 
     def _profile_weights(self, t: int) -> Iterator[tuple[Block, FloatArray]]:
         """Blocks of a level with the probability of each (state, profile) under both policies."""
-        profiles, pi_SR = self._setting.profiles, self._pi_r(t)
-        for block, joint_MU in self._joint_policies(t):
-            weight_MJ = np.zeros((len(block.place_M), profiles.n_profiles))
-            weight_MJ[:, profiles.played_UR] = joint_MU[:, :, np.newaxis] * pi_SR[block.place_M][:, np.newaxis]
-            yield block, weight_MJ
+        return ((play.block, play.profile_weights()) for play in self.plays(t))
 
-    def _joint_policies(self, t: int) -> Iterator[tuple[Block, FloatArray]]:
-        """What the humans play together over all goals, (M, U)."""
+    def plays(self, t: int, place_M: IndexArray | None = None) -> Iterator[Play]:
+        """Blocks of a level, or of some of its states, with both policies; terminal states are left out."""
         profiles, goals = self._setting.profiles, self._setting.goals
-        if self._given_prior is not None:
-            for block in self.blocks.of_level(t):
-                states = self.dag.states(t, block.place_M)
-                nothing = np.zeros((1, goals.n_columns), dtype=np.uint8)
-                yield block, joint_policies_of(self._given_prior, profiles, goals, states, nothing)[0]
+        q_SR = self.rows("qr", t)
+        if self._given_prior is None:
+            for work, pi_MAX in self.human_policies.blocks_of(t, place_M):
+                q_MR = q_SR[work.block.place_M]
+                yield Play(work.block, pi_MAX, work.weight_NX, _NO_JOINT, q_MR, self.params.beta_r, profiles)
             return
-        for work, pi_MAX in self.human_policies.blocks_of(t):
-            n, n_actions, _ = pi_MAX.shape
-            weighted = (pi_MAX * work.weight_NX[:, np.newaxis]).reshape(n, n_actions, len(self.humans), -1).sum(axis=3)
-            total = weighted.sum(axis=1, keepdims=True)
-            marginal_MAH = np.where(total > 0, weighted / np.where(total > 0, total, 1.0), 1.0 / n_actions)
-            joint_MU = np.ones((n, len(profiles.action_UH)))
-            for h in range(len(self.humans)):
-                joint_MU *= marginal_MAH[:, profiles.action_UH[:, h], h]
-            yield work.block, joint_MU
+        nothing = np.zeros((1, goals.n_columns), dtype=np.uint8)
+        for block in self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M):
+            states = self.dag.states(t, block.place_M)
+            joint_MU = joint_policies_of(self._given_prior, profiles, goals, states, nothing)[0]
+            pi_MAX = np.zeros((len(states), profiles.n_actions, 0))
+            yield Play(block, pi_MAX, _NO_WEIGHTS, joint_MU, q_SR[block.place_M], self.params.beta_r, profiles)
+
+    @cached_property
+    def reached(self) -> ByLevel:
+        """(S,) by level: the probability that both policies ever come to each state, from the initial one."""
+        from empo_bi.results.reached import reached_levels  # built on solutions, not the other way round
+
+        mass_TS = reached_levels(self)
+        return ByLevel(self.dag.horizon + 1, lambda t: mass_TS[t])
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 

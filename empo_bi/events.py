@@ -1,0 +1,103 @@
+"""Events: what may hold in a state, for questions such as "how likely, by when" (``probability_by_time``, ``first_of``).
+
+An event is a goal, what one of the functions below returns, or a plain function of a state tuple. Goals that are reached on
+cells, and whatever looks only at :class:`StateFields`, take one look at all packed bodies at once; anything else is asked
+about every state that can come about, one by one.
+
+>>> from empo_bi import events, first_of, load_world, solve
+>>> solution = solve(load_world("mirror_freeing"), progress=False)
+>>> freed = first_of(solution, [events.thing_gone("rock", (2, 2)), events.thing_gone("rock", (6, 2))])
+>>> bool(abs(freed.first[0] - freed.first[1]) < 1e-3), freed.tie
+(True, 0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.slices import BoolArray, IndexArray, as_array
+from empo_bi.errors import short_repr
+from empo_bi.world.fields import StateFields, rectangle
+from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal
+from empo_bi.world.gridworld import GridWorld
+
+Event = Any  # a goal, an event by fields, or a function of a state
+Indicator = Callable[[int, IndexArray], BoolArray]  # level, places of M states there -> (M,)
+
+
+@dataclass(frozen=True)
+class FieldsEvent:
+    """An event of a gridworld that is told from :class:`StateFields`: ``function(fields)`` is (S,) booleans."""
+
+    function: Callable[[StateFields], Any]
+    name: str = "by_fields"
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __call__(self, fields: StateFields) -> BoolArray:
+        found = np.asarray(self.function(fields))
+        if found.shape != (len(fields),) or found.dtype != np.bool_:
+            raise ValueError(
+                f"event {self.name} gave {found.dtype} of shape {found.shape} for {len(fields)} states; expected one "
+                "boolean each, such as fields.direction(0) == 3"
+            )
+        return found
+
+
+def by_fields(function: Callable[[StateFields], Any]) -> FieldsEvent:
+    """Mark a function of :class:`StateFields`, which returns (S,) booleans, as an event; also as a decorator."""
+    return FieldsEvent(function, getattr(function, "__name__", "by_fields"))
+
+
+def agent_in(agent: int, area: Sequence[int]) -> FieldsEvent:
+    """An agent is on a cell ``(x, y)``, or in a rectangle ``(x1, y1, x2, y2)``, corners included."""
+    area = rectangle(area)
+    return FieldsEvent(lambda fields: fields.inside(agent, area), f"agent_in({agent}, {area})")
+
+
+def thing_gone(kind: str, cell: Sequence[int]) -> FieldsEvent:
+    """What lies on a cell at the start (a block, rock, key, ball or box) does not lie there: it was pushed or taken away."""
+    x, y = cell
+    name = f"thing_gone({kind!r}, {(x, y)})"
+
+    def is_gone(fields: StateFields) -> BoolArray:
+        start = StateFields(fields.world, fields.world.initial_key)
+        if not start.holds(kind, (x, y))[0]:
+            lie = [tuple(xy) for xy in start.things(kind)[0].tolist()]
+            raise ValueError(f"{name}: there is no {kind} on that cell at the start; they lie on {lie or 'no cell'}")
+        return ~fields.holds(kind, (x, y))
+
+    return FieldsEvent(is_gone, name)
+
+
+def indicator_of(event: Event, dag: Dag) -> Indicator:
+    """Tells in which states of a level an event holds."""
+    if isinstance(event, FieldsEvent):
+        if not isinstance(dag.world, GridWorld):
+            raise TypeError(
+                f"{event!r} is told from the fields of a gridworld, and {short_repr(dag.world)} is none; give a goal, or a "
+                "function of a state"
+            )
+        return _by_body(dag, lambda key_BW: event(StateFields(dag.world, key_BW)))
+    if type(event) in (ReachCellGoal, ReachRectangleGoal) and isinstance(dag.world, GridWorld):
+        return _by_body(dag, lambda key_BW: dag.world.attainment(0, key_BW, [event])[:, 0])
+    ask = getattr(event, "is_achieved", event)
+    if not callable(ask) or isinstance(event, type):
+        raise TypeError(f"{short_repr(event)} is no event; give a goal, one of empo_bi.events, or a function of a state")
+
+    def by_state(t: int, place_M: IndexArray) -> BoolArray:
+        return np.fromiter((bool(ask(state)) for state in dag.states(t, place_M)), dtype=np.bool_, count=len(place_M))
+
+    return by_state
+
+
+def _by_body(dag: Dag, look: Callable[[Any], BoolArray]) -> Indicator:
+    """One look at each body, whatever the number of levels that it is on."""
+    holds_B = look(np.concatenate([head.key_BW for head in dag.levels.heads() if head.key_BW is not None]))
+    return lambda t, place_M: holds_B[as_array(dag.levels.members(t))[place_M]]
