@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
 MODULES = [
     "empo_bi.worlds",
+    "empo_bi.events",
+    "empo_bi.world.fields",
     "empo_bi.world.gridworld",
     "empo_bi.world.pettingzoo",
     "empo_bi.enumeration",

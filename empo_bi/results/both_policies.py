@@ -7,7 +7,6 @@ Policies of a block live in the processor's cache: they are computed from stored
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +17,10 @@ from empo_bi.backward.blocks import Block
 from empo_bi.backward.continuation import find_entries
 from empo_bi.backward.kernels import marginals, power_law
 from empo_bi.backward.profiles import Profiles
-from empo_bi.dag.slices import FloatArray
+from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.runtime.jit import inlined, kernel
+
+BELOW_ONE = np.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,15 @@ class Play:
         put_profile_weights(*self.policies, weight_MJ)
         return weight_MJ
 
-
-Plays = Iterator[Play]
+    def draw(
+        self, duration_K: FloatArray, first_M: IndexArray, last_M: IndexArray, uniform_N: FloatArray, profile_N: IndexArray,
+        succ_N: IndexArray, duration_N: FloatArray,
+    ) -> None:  # fmt: skip
+        """Draw what happens next in episodes that are in the block's states, see the kernel."""
+        draw(
+            self.block.row_M, *self.block.transitions, *self.policies, self.profiles.n_profiles, duration_K, first_M, last_M,
+            uniform_N, profile_N, succ_N, duration_N,
+        )  # fmt: skip
 
 
 @inlined
@@ -123,3 +131,50 @@ def put_profile_weights(  # type: ignore[no-untyped-def]
         for u in range(U):
             for r in range(R):
                 weight_MJ[m, profile_UR[u, r]] = joint_U[u] * pi_R[r]
+
+
+@inlined
+def pick(weight, first, last, x):  # type: ignore[no-untyped-def]
+    """The entry of ``weight[first:last]``, which sum to 1, in whose share of [0, 1) ``x`` is, and where it is in that share.
+
+    Entries of weight 0 are never picked; the last of the others gets what rounding leaves over.
+    """
+    found = first
+    for i in range(first, last):
+        if weight[i] > 0:
+            found = i
+            if x < weight[i]:
+                break
+            x -= weight[i]
+    return found, min(x / weight[found], BELOW_ONE)
+
+
+@kernel
+def draw(  # type: ignore[no-untyped-def]
+    row_M, start_E, count_EJ, succ_K, prob_K, pi_MAX, weight_NX, joint_MU, q_MR, beta, profile_UR, action_UH, n_profiles,
+    duration_K, first_M, last_M, uniform_N, profile_N, succ_N, duration_N,
+):  # fmt: skip
+    """What happens next in each of N episodes, of which those from ``first_M[m]`` to ``last_M[m]`` are in state m.
+
+    One number of ``uniform_N``, in [0, 1), decides what the humans play, then what the robots play, then what follows.
+    """
+    U, R = profile_UR.shape
+    H, A = action_UH.shape[1], pi_MAX.shape[1]
+    pi_MAHG = pi_MAX.reshape((pi_MAX.shape[0], A, H, pi_MAX.shape[2] // H))
+    weight_NHG = weight_NX.reshape((weight_NX.shape[0], H, weight_NX.shape[1] // H))
+    marginal_HA, joint_U, pi_R = np.empty((H, A)), np.empty(U), np.empty(R)
+    at_J = np.empty(n_profiles + 1, np.int64)
+    for m in range(row_M.size):
+        put_play(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R)
+        joint_U /= joint_U.sum()  # of a prior of another maker it need not be 1
+        find_entries(at_J, row_M[m], start_E, count_EJ)
+        for n in range(first_M[m], last_M[m]):
+            u, x = pick(joint_U, 0, U, uniform_N[n])
+            r, x = pick(pi_R, 0, R, x)
+            j = profile_UR[u, r]
+            k = at_J[j]
+            if prob_K.size:
+                k, x = pick(prob_K, at_J[j], at_J[j + 1], x)
+            profile_N[n], succ_N[n] = j, succ_K[k]
+            if duration_K.size:
+                duration_N[n] = duration_K[k]

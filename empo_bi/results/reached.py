@@ -34,6 +34,7 @@ class Forward:
         """Levels with their masses (S, N). What is taken away before the next level is asked for goes no further."""
         solution, dag, n_kinds = self._solution, self._solution.dag, len(self.ended_N)
         solution.rows("qr", 0)  # complains if there is no robot policy
+        self.ended_N[:] = 0.0
         next_BN = np.zeros((dag.n_bodies, n_kinds))
         next_BN[as_array(dag.levels.members(0))] = 1.0
         for t in range(dag.horizon + 1):
@@ -51,8 +52,11 @@ class Forward:
 
 
 def reached_levels(solution: Solution) -> list[FloatArray]:
-    """The probability of each state, (S,) by level."""
-    return [mass_SN[:, 0] for _, mass_SN in Forward(solution)]
+    """The probability of each state, (S,) by level; read-only, since a solution keeps them."""
+    mass_TS = [mass_SN[:, 0] for _, mass_SN in Forward(solution)]
+    for mass_S in mass_TS:
+        mass_S.flags.writeable = False
+    return mass_TS
 
 
 def probability_by_time(solution: Solution, event: Event | Sequence[Event]) -> FloatArray:

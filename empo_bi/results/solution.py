@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from empo_bi.backward.asked import joint_policies_of
 from empo_bi.backward.blocks import Block, LevelBlocks
 from empo_bi.backward.goals import GoalColumns
 from empo_bi.backward.phases import Setting
+from empo_bi.backward.profiles import Profiles
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.errors import StoreError
@@ -28,6 +29,9 @@ from empo_bi.results.human_policies import HumanPolicies
 from empo_bi.results.levels import ARRAYS, ResultLevels
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
+
+if TYPE_CHECKING:
+    from empo_bi.results.rollouts import Rollouts
 
 _NO_JOINT, _NO_WEIGHTS = np.zeros((0, 0)), np.zeros((1, 0))
 HALF_STEP = 2.0**-12  # the most that a number of at most 1 moves when it is rounded to float16
@@ -182,6 +186,15 @@ class Solution:
     @property
     def goal_columns(self) -> GoalColumns:
         return self._setting.goals
+
+    @property
+    def profiles(self) -> Profiles:
+        return self._setting.profiles
+
+    @property
+    def unit_durations(self) -> bool:
+        """Whether every transition takes 1."""
+        return self._setting.unit_durations
 
     def __repr__(self) -> str:
         try:
@@ -343,6 +356,12 @@ class Solution:
 
         mass_TS = reached_levels(self)
         return ByLevel(self.dag.horizon + 1, lambda t: mass_TS[t])
+
+    def rollouts(self, n: int, seed: int = 0) -> Rollouts:
+        """Draw ``n`` episodes under both policies, the humans acting by what they do over all goals."""
+        from empo_bi.results.rollouts import draw_episodes
+
+        return draw_episodes(self, n, seed)
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,146 @@
+r"""Episodes drawn under both policies, all of them at once, level by level.
+
+Each step of each episode takes one number of a PCG64 generator, episode after episode: the same seed gives the same
+episodes on any machine with any number of threads, and the first of many episodes are those of few.
+
+The *return* of an episode is what the robot's value is the expectation of,
+
+.. math:: \sum_i e^{-\rho_r D_{<i}} w(D_i) U_r(s_i) + e^{-\rho_r D} V_{terminal}, \quad
+    w(D) = (1 - e^{-\rho_r D}) / \rho_r \text{ or, without discount, } 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.backward.asked import durations_of
+from empo_bi.backward.blocks import NO_FLOATS
+from empo_bi.backward.goals import bits_of
+from empo_bi.dag.python_world import n_agents_of
+from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
+from empo_bi.results.solution import Solution
+
+NONE = -1  # after the end
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """N episodes of at most T transitions. Numbers after an episode's end are -1.
+
+    Attributes
+    ----------
+    level_NT, place_NT : (N, T + 1) int32, where each state is: its level, and its place in ``dag.states(level)``
+    profile_NT : (N, T) int32, what all agents played, as a number (agent 0 is the least significant digit)
+    return_N : (N,) float64, the robot's discounted return, whose expectation is V_r of the initial state
+    """
+
+    solution: Solution
+    level_NT: npt.NDArray[np.int32]
+    place_NT: npt.NDArray[np.int32]
+    profile_NT: npt.NDArray[np.int32]
+    return_N: FloatArray
+    _bits_NB: ByteArray
+
+    def __len__(self) -> int:
+        return len(self.return_N)
+
+    def __repr__(self) -> str:
+        return f"<Rollouts: {len(self):,} episodes of up to {self.profile_NT.shape[1]} steps>"
+
+    @property
+    def length_N(self) -> IndexArray:
+        """(N,), transitions of each episode."""
+        return (self.profile_NT >= 0).sum(axis=1)
+
+    @cached_property
+    def attained_NHG(self) -> BoolArray:
+        """(N, H, G), whether each goal of each human is attained in some state of the episode, the initial one included."""
+        goals = self.solution.goal_columns
+        return bits_of(self._bits_NB, goals.n_columns).reshape(len(self), len(goals.humans), goals.n_goals)
+
+    @cached_property
+    def action_NTI(self) -> npt.NDArray[np.int16]:
+        """(N, T, agents), the action of each agent."""
+        n_actions = self.solution.profiles.n_actions
+        n_agents = n_agents_of(self.solution.world)
+        profile_NT1 = self.profile_NT[:, :, np.newaxis]
+        action_NTI = profile_NT1 // n_actions ** np.arange(n_agents) % n_actions
+        return np.where(profile_NT1 >= 0, action_NTI, NONE).astype(np.int16)
+
+    def states(self, i: int) -> list[Any]:
+        """The states of an episode, from the initial one to a terminal one."""
+        last = int(self.length_N[i])
+        where = zip(self.level_NT[i, : last + 1].tolist(), self.place_NT[i, : last + 1].tolist(), strict=True)
+        return [self.solution.dag.states(t, np.array([place]))[0] for t, place in where]
+
+
+def draw_episodes(solution: Solution, n: int, seed: int = 0) -> Rollouts:
+    """Draw ``n`` episodes; a level's policies are computed once, for those states in which some episode is."""
+    if index(n) < 1:
+        raise ValueError(f"n={n}; draw at least one episode")
+    dag, horizon = solution.dag, solution.dag.horizon
+    uniform_NT = np.random.Generator(np.random.PCG64(seed)).random((n, horizon))
+    level_NT, place_NT = np.full((2, n, horizon + 1), NONE, dtype=np.int32)
+    profile_NT = np.full((n, horizon), NONE, dtype=np.int32)
+    level_NT[:, 0] = place_NT[:, 0] = 0
+    step_N, level_N, place_N = np.zeros((3, n), dtype=np.int64)
+    discount_N, return_N = np.ones(n), np.zeros(n)
+    bits_NB = np.zeros((n, -(-solution.goal_columns.n_columns // 8)), dtype=np.uint8)
+    rate = solution.params.rate_r
+    for t in range(horizon + 1):
+        here = np.flatnonzero(level_N == t)
+        if len(here) == 0:
+            continue
+        here = here[np.argsort(place_N[here], kind="stable")]
+        place_M = place_N[here]
+        bits_NB[here] |= solution.goal_columns.attained(t, place_M)
+        drawn = _draw(
+            solution, t, place_M, uniform_NT[here, np.minimum(step_N[here], horizon - 1)] if horizon else NO_FLOATS
+        )
+        goes_on = drawn.profile_N >= 0
+        ended, here = here[~goes_on], here[goes_on]
+        return_N[ended] += discount_N[ended] * solution.params.terminal_Vr
+        if len(here) == 0:
+            continue
+        duration_N = drawn.duration_N[goes_on]
+        span_N = -np.expm1(-rate * duration_N) / rate if rate > 0 else 1.0
+        return_N[here] += discount_N[here] * span_N * solution.values.U_r[t][place_M[goes_on]]
+        discount_N[here] *= np.exp(-rate * duration_N)
+        profile_NT[here, step_N[here]] = drawn.profile_N[goes_on]
+        step_N[here] += 1
+        body_B, inverse_N = np.unique(drawn.succ_N[goes_on], return_inverse=True)
+        for u, chosen, place in dag.locate(t, body_B):
+            place_B = np.full(len(body_B), NONE)
+            place_B[chosen] = place
+            arrived = place_B[inverse_N] >= 0
+            level_N[here[arrived]], place_N[here[arrived]] = u, place_B[inverse_N[arrived]]
+        level_NT[here, step_N[here]], place_NT[here, step_N[here]] = level_N[here], place_N[here]
+    return Rollouts(solution, level_NT, place_NT, profile_NT, return_N, bits_NB)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What happens next in N episodes; -1 where nothing does."""
+
+    profile_N: IndexArray
+    succ_N: IndexArray
+    duration_N: FloatArray
+
+
+def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray) -> _Drawn:
+    """One step of episodes that are in states of level ``t``, whose places ascend."""
+    drawn = _Drawn(np.full(len(place_N), NONE), np.full(len(place_N), NONE), np.ones(len(place_N)))
+    if t < solution.dag.horizon:
+        for play in solution.plays(t, np.unique(place_N)):
+            block, duration_K = play.block, NO_FLOATS
+            if not solution.unit_durations:
+                duration_K = durations_of(solution.dag, block, solution.dag.states(t, block.place_M))
+            first_M, last_M = (np.searchsorted(place_N, block.place_M, side) for side in ("left", "right"))
+            play.draw(duration_K, first_M, last_M, uniform_N, drawn.profile_N, drawn.succ_N, drawn.duration_N)
+    return drawn
