@@ -298,14 +298,14 @@ def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> N
             return
         if len(levels):
             explorer.resume(levels, frontier)
-        with level_bar("enumerate", explorer.n_levels, progress) as bar:
-            bar.update(len(levels))
+        with level_bar("enumerate", explorer.n_levels, progress, limit=watch.budget.limit) as bar:
+            bar.skip(len(levels))
+            watch.after_block = bar.block
             while (piece := explorer.next_level(levels)) is not None:
                 levels.append(piece, explorer.frontier)
                 watch.look()
                 watch.level(len(levels) - 1, len(piece.members))
-                bar.set_postfix_str(f"{explorer.n_known:,} bodies", refresh=False)
-                bar.update()
+                bar.level(len(levels) - 1, len(piece.members))
         levels.finish()
     except BaseException:
         levels.close()

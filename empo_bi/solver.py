@@ -222,7 +222,7 @@ class Solver:
             sweep = Sweep(
                 blocks, setting, strands, self._workers, wants_states=self._asks(setting),
                 asks_durations=not setting.unit_durations, waits=sizes.waits, progress=self._progress,
-                after_block=self._watch.look, after_level=self._tell,
+                memory_limit=self._budget.limit, after_block=self._watch.look, after_level=self._tell,
             )  # fmt: skip
             # Functions of users may take long; nobody should have to wait for them.
             keeping = contextlib.nullcontext(Interrupts()) if self._asks(setting) else kept_interrupts()

@@ -135,7 +135,7 @@ class GoalColumns:
                 for s in going_on.tolist():
                     here[s] = [self._ask(states[s], h, t, columns[h]) for h in range(len(self.humans))]
                 found.append(here)
-                bar.update()
+                bar.level(t, len(states))
         n_goals = max(1, *map(len, columns))
         for rows in found:
             weight_SHG = np.zeros((len(rows), len(self.humans), n_goals))

@@ -20,7 +20,7 @@ from empo_bi.backward.rows import RowPlan, Rows, Table, rows_of
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.results.levels import ARRAYS, Arrays, ResultLevels
 from empo_bi.runtime.blocks import map_blocks
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar, level_bar
 
 PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 
@@ -72,6 +72,7 @@ class Sweep:
     ----------
     wants_states : whether some phase asks Python functions about states
     waits : whether a level is begun only when the one above it has been written, which takes less memory
+    memory_limit : what progress shows as the limit; nothing depends on it
     after_block, after_level : called with a number of states, or a level and its number of states, when they are done
     """
 
@@ -83,6 +84,7 @@ class Sweep:
     asks_durations: bool = False
     waits: bool = False
     progress: bool = True
+    memory_limit: int | None = None
     after_block: Callable[[int], None] | None = None
     after_level: Callable[[int, int], None] | None = None
 
@@ -93,21 +95,21 @@ class Sweep:
         """
         dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
         first = max(strand.next_level for strand in self.strands)
-        with level_bar("solve", first + 1, self.progress) as bar:
+        n_states = sum(dag.level_sizes[: first + 1])
+        with level_bar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
             for t in range(dag.horizon, -1, -1):
                 plan = rows.begin(t, dag.levels.members(t))
                 active = [strand for strand in self.strands if strand.next_level == t]
                 if active:
-                    self._level(t, plan, rows, active)
-                    bar.set_postfix_str(f"level {t}, {len(plan.slot_S):,} states", refresh=False)
-                    bar.update()
+                    self._level(t, plan, rows, active, bar)
+                    bar.level(t, len(plan.slot_S))
                 for strand in self.strands:
                     if strand.next_level == t - 1 >= 0 and strand not in active:  # here it was interrupted
                         strand.restore(plan)
                 if self.after_level is not None:
                     self.after_level(t, len(plan.slot_S))
 
-    def _level(self, t: int, plan: RowPlan, rows: Rows, strands: Sequence[Strand]) -> None:
+    def _level(self, t: int, plan: RowPlan, rows: Rows, strands: Sequence[Strand], bar: LevelBar) -> None:
         """One level for some strands, all of which have the levels above it."""
         goals = self.setting.goals
         body_S = self.blocks.bodies(t)
@@ -131,6 +133,7 @@ class Sweep:
         workers = self.workers if n_blocks >= PARALLEL_BLOCKS and states is None else 1
         for place_M in map_blocks(compute, self.blocks.makers_of_level(t), workers):
             is_covered[place_M] = True
+            bar.block(len(place_M))
             if self.after_block is not None:
                 self.after_block(len(place_M))
         ended = np.flatnonzero(~is_covered)

@@ -8,6 +8,7 @@ from numbers import Real
 from empo_bi.memory.machine import available_bytes
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_PRINTED = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SMALLEST = 1_000_000  # less is a slip
 
 Size = int | float | str
@@ -38,6 +39,21 @@ def parse_size(size: Size, name: str = "memory_limit") -> int:
     return int(nbytes)
 
 
+def held_text(held: float, limit: float | None) -> str:
+    """What is held, against the limit if there is one, both in its unit.
+
+    Examples
+    --------
+    >>> held_text(412e6, 2e9), held_text(412e6, None), held_text(52e6, 512e6)
+    ('0.41 of 2.00 GB', '412 MB held', '52 of 512 MB')
+    """
+    if limit is None:
+        return f"{as_text(held)} held"
+    factor, unit = next((size for size in _PRINTED if limit >= 0.9995 * size[0]), (1.0, "B"))
+    digits = 2 if limit < 9.995 * factor else 1 if limit < 99.95 * factor else 0
+    return f"{held / factor:.{digits}f} of {limit / factor:.{digits}f} {unit}"
+
+
 def as_text(nbytes: float) -> str:
     """Three digits and a unit.
 
@@ -46,7 +62,7 @@ def as_text(nbytes: float) -> str:
     >>> as_text(0), as_text(999), as_text(25.4e9), as_text(1_234_000)
     ('0 B', '999 B', '25.4 GB', '1.23 MB')
     """
-    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    for factor, unit in _PRINTED:
         if nbytes >= 0.9995 * factor:
             return f"{float(f'{nbytes / factor:.3g}'):,g} {unit}"
     return f"{nbytes:.0f} B"

@@ -23,6 +23,7 @@ class Watch:
     ----------
     give_back : lets go of what can be had again
     owners : tells what arrays are held
+    after_block : told of states that are done
     interrupts : whether Ctrl-C was pressed meanwhile
     """
 
@@ -40,16 +41,19 @@ class Watch:
         self._monitor, self._profiler = monitor, profiler
         self.give_back: Callable[[], None] | None = None
         self.owners: Callable[[], Mapping[str, int]] = dict
+        self.after_block: Callable[[int], None] | None = None
         self.interrupts = Interrupts()
         self._n_done = 0
 
     def forget(self) -> None:
         """Let go of those who were watched."""
-        self.give_back, self.owners = None, dict
+        self.give_back, self.owners, self.after_block = None, dict, None
 
     def look(self, n_states: int = 0, more: int = 0) -> None:
         """After ``n_states`` more states; ``more`` bytes are about to be allocated."""
         self._n_done += n_states
+        if self.after_block is not None:
+            self.after_block(n_states)
         self.interrupts.check()
         self.budget.check(self._doing, self._remedy, more)
         if self._monitor is not None:

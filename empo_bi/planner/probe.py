@@ -102,7 +102,7 @@ def probe(
                 is_complete = True
                 break
             levels.append(piece, list)
-            bar.update()
+            bar.level(len(levels) - 1, len(piece.members))
     is_complete |= len(levels) == explorer.n_levels
     n_levels = len(levels) if is_complete else explorer.n_levels or 0
     if n_levels == 0:

@@ -1,16 +1,137 @@
-"""Progress bars: on stderr, only for what takes over a second, gone when done."""
+"""How far work has come, on stderr: a bar on a terminal or in a notebook, plain lines elsewhere, nothing for short work."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 from tqdm.auto import tqdm
 
+from empo_bi.errors import counted
+from empo_bi.memory.machine import resident_bytes
+from empo_bi.memory.sizes import held_text
 
-def level_bar(what: str, n_levels: int | None, shown: bool) -> Any:
-    """A bar over levels; ``n_levels`` is None where their number is not known beforehand."""
-    return tqdm(total=n_levels, unit="level", desc=what, delay=1, leave=False, disable=not shown)
+BAR_AFTER, BAR_EVERY = 1.0, 0.1  # seconds
+LINE_AFTER, LINE_EVERY = 2.0, 10.0
+
+
+class LevelBar:
+    """Told of levels and blocks as they are done; shows how many, how fast, in how much memory, and for how long still.
+
+    Parameters
+    ----------
+    what : the work
+    n_levels : how many levels there will be, None if nobody knows
+    n_states : how many states, likewise; the time left follows from it, or else from the last level
+    limit : bytes that the process may hold, None if there is no limit
+    shown : False shows nothing
+    as_lines : lines instead of a bar, also on a terminal
+    after, every : seconds before it is first shown, and from then on
+    """
+
+    def __init__(
+        self, what: str, n_levels: int | None, shown: bool, *, n_states: int | None = None, limit: int | None = None,
+        as_lines: bool, after: float, every: float,
+    ) -> None:  # fmt: skip
+        self._what, self._n_levels, self._n_states, self._limit = what, n_levels, n_states, limit
+        self._shown, self._every = shown, every
+        self._skipped, self._done, self._done_states, self._states_in_work = 0, 0, 0, 0
+        self._level: int | None = None
+        self._begin = self._last_level = time.monotonic()
+        self._level_seconds = 0.0
+        self._due = self._begin + after
+        self._as_lines, self._has_told = as_lines, False
+        self._bar: Any = None
+
+    def __enter__(self) -> LevelBar:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        elif self._has_told and raised[0] is None:  # who was told of it will want to know that it is over
+            seconds = _duration(time.monotonic() - self._begin)
+            say(f"{self._what}: {', '.join([f'{self._skipped + self._done} levels', *self._states()])}, done in {seconds}")
+
+    def skip(self, n_levels: int) -> None:
+        """So many levels were there already."""
+        self._skipped += n_levels
+
+    def block(self, n_states: int) -> None:
+        """So many states more, of the level in work."""
+        if self._shown:
+            self._states_in_work += n_states
+            self._show_if_due()
+
+    def level(self, t: int, n_states: int = 0) -> None:
+        """Level ``t`` is done, with all its states."""
+        if not self._shown:
+            return
+        now = time.monotonic()
+        self._level_seconds, self._last_level = now - self._last_level, now
+        self._level, self._done = t, self._done + 1
+        self._done_states, self._states_in_work = self._done_states + n_states, 0
+        self._show_if_due()
+
+    def _show_if_due(self) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + self._every
+        count = self._skipped + self._done
+        if not self._as_lines:
+            self._draw(count, self._text(now, in_bar=True))
+            return
+        self._has_told = True
+        of = "" if self._n_levels is None else f" of {self._n_levels}"
+        place = "the first level in work" if self._level is None else f"level {self._level}"
+        say(f"{self._what}: {place} ({count}{of} done), {self._text(now)}")
+
+    def _draw(self, count: int, text: str) -> None:
+        if self._bar is None:
+            levels = "{n_fmt} levels" if self._n_levels is None else "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} levels"
+            form = "{desc}: " + levels + "{postfix}"
+            self._bar = tqdm(total=self._n_levels, initial=count, desc=self._what, bar_format=form, leave=False)
+        self._bar.n = count
+        self._bar.set_postfix_str(text)
+
+    def _text(self, now: float, *, in_bar: bool = False) -> str:
+        """States (for which a bar has no room), their speed, memory, and the time left, as far as they are known."""
+        states, seconds = self._done_states + self._states_in_work, now - self._begin
+        parts = [] if in_bar else self._states()
+        if states and seconds > 0:
+            parts.append(f"{_three_digits(states / seconds)} states/s")
+        parts.append(held_text(resident_bytes(), self._limit))
+        left = self._seconds_left(states, seconds)
+        return ", ".join([*parts, *([] if left is None else [f"{_duration(left)} left"])])
+
+    def _states(self) -> list[str]:
+        states = self._done_states + self._states_in_work
+        if not states:
+            return []
+        return [f"{states / 1e6:,.1f} M states" if states >= 1_000_000 else counted(states, "state")]
+
+    def _seconds_left(self, states: int, seconds: float) -> float | None:
+        """By states where their number is known. Otherwise as if each level to come took as long as the last one."""
+        if self._n_states is not None and states:
+            return seconds * max(0, self._n_states - states) / states
+        if self._n_levels is None or not self._done:
+            return None
+        return self._level_seconds * max(0, self._n_levels - self._skipped - self._done)
+
+
+def level_bar(
+    what: str, n_levels: int | None, shown: bool, *, n_states: int | None = None, limit: int | None = None,
+    after: float | None = None, every: float | None = None,
+) -> LevelBar:  # fmt: skip
+    """A :class:`LevelBar` for where we are: a bar on a terminal or in a notebook, plain lines elsewhere."""
+    as_lines = not _is_terminal() and not _is_notebook()
+    return LevelBar(
+        what, n_levels, shown, n_states=n_states, limit=limit, as_lines=as_lines,
+        after=(LINE_AFTER if as_lines else BAR_AFTER) if after is None else after,
+        every=(LINE_EVERY if as_lines else BAR_EVERY) if every is None else every,
+    )  # fmt: skip
 
 
 def run_bar(what: str, n_runs: int, shown: bool) -> Any:
@@ -21,3 +142,22 @@ def run_bar(what: str, n_runs: int, shown: bool) -> Any:
 def say(text: str) -> None:
     """A line on stderr that does not break a bar."""
     tqdm.write(f"empo_bi: {text}", file=sys.stderr)
+
+
+def _is_terminal() -> bool:
+    return bool(getattr(sys.stderr, "isatty", bool)())
+
+
+def _is_notebook() -> bool:
+    return any(kind.__module__ == "tqdm.notebook" for kind in tqdm.__mro__)
+
+
+def _three_digits(number: float) -> str:
+    return f"{float(f'{number:.3g}'):,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

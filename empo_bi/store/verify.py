@@ -96,5 +96,5 @@ def _check_levels(store: ZarrLevels | ZarrResults, levels: Sequence[int], progre
         for t in levels:
             damage += store.problems_of(t)
             n_arrays += store.n_arrays_of(t)
-            bar.update()
+            bar.level(t)
     return n_arrays, damage

@@ -251,9 +251,9 @@ def test_a_damaged_manifest_is_an_error_of_the_right_kind_everywhere(damage: str
         enumerated("ice_rink", STEPS, store)
     assert tree(store) == before
     found = CliRunner().invoke(cli, ["verify", str(store)])
-    assert found.exit_code == 1
     # A later version, or somebody else's group, is no damage: those come as errors.
-    assert message in found.output + str(found.exception)
+    assert found.exit_code == (1 if issubclass(kind, DamagedStoreError) else 2)
+    assert message in found.output
 
 
 def test_the_command_says_what_is_damaged_without_a_traceback(tmp_path: Path) -> None:

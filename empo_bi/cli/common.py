@@ -1,0 +1,97 @@
+"""Options that several commands have, and what becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from empo_bi.cli.values import Numbers, TheoryParameter, World, WorldOverride, as_dict
+from empo_bi.errors import EmpoError
+
+if TYPE_CHECKING:
+    from empo_bi import GridWorld, Params
+
+Function = Callable[..., Any]
+
+world_argument = click.argument("world", type=World())
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+workers_option = click.option("--workers", type=int, default=1, show_default=True, help="Threads; -1 for one per core.")
+phase_1_option = click.option("--phase-1-only", is_flag=True, help="The humans alone; no policy of the robot.")
+param_option = click.option(
+    "--param", "-p", "given", type=TheoryParameter(), multiple=True, metavar="NAME=VALUE",
+    help="A parameter of the theory; may be given several times. Names: beta_h (inf allowed), gamma_h or rho_h, optimistic "
+    "(true or false), beta_r, gamma_r or rho_r, zeta, xi, eta, terminal_Vr.",
+)  # fmt: skip
+
+
+def quiet_option(help: str) -> Callable[[Function], Function]:
+    return click.option("--quiet", "-q", is_flag=True, help=help)
+
+
+def world_options(command: Function) -> Function:
+    """WORLD, and how it may differ from its file. The command gets ``world``, ``changes`` and ``strict``."""
+    command = click.option("--strict", is_flag=True, help="Take what looks like a slip in the file for an error.")(command)
+    command = click.option(
+        "--set", "changes", type=WorldOverride(), multiple=True, metavar="KEY=VALUE",
+        help="Another value than the file's, in YAML, such as stumble_probability=0.2 or actions=small; may be given "
+        "several times.",
+    )(command)  # fmt: skip
+    return world_argument(command)
+
+
+def agent_options(command: Function) -> Function:
+    """Who is who. The command gets ``humans`` and ``robots``."""
+    for role in ("robots", "humans"):
+        help = f"Agents that count as {role}, such as 0,2; by default those of the world."
+        command = click.option(f"--{role}", type=Numbers(), metavar="AGENTS", help=help)(command)
+    return command
+
+
+@contextlib.contextmanager
+def checked_by_the_api() -> Iterator[None]:
+    """Around calls of functions whose ``ValueError`` and ``TypeError`` tell what was wrong with what they were given.
+
+    Elsewhere such errors would be ours, and nobody should be told to look for a mistake of his own.
+    """
+    try:
+        yield
+    except EmpoError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def loaded(world: str, changes: Iterable[tuple[str, Any]], strict: bool, steps: int | None = None) -> GridWorld:
+    from empo_bi import load_world
+
+    overrides = as_dict(changes, "--set") | ({} if steps is None else {"max_steps": steps})
+    with checked_by_the_api():
+        return load_world(world, strict=strict, **overrides)
+
+
+def params_of(given: Iterable[tuple[str, Any]]) -> Params:
+    from empo_bi import Params
+
+    with checked_by_the_api():
+        return Params(**as_dict(given, "--param"))
+
+
+def print_json(content: Any) -> None:
+    """Numbers that JSON does not have become texts (``"inf"``) or null."""
+    click.echo(json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return str(value)
+    return value

@@ -1,0 +1,58 @@
+"""Exit codes, and which error ends with which: the one place where that is decided."""
+
+from __future__ import annotations
+
+from empo_bi.errors import (
+    DamagedStoreError,
+    EmpoError,
+    EmpoOverflowError,
+    MemoryLimitError,
+    MemoryPressureError,
+    StoreError,
+    StoreMismatchError,
+    StoreNotFoundError,
+    TooManyStatesError,
+)
+
+FINE, NO, WRONG_INPUT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 130
+DEBUG = "EMPO_BI_DEBUG"
+
+EXIT_CODES = f"""\b
+Exit codes:
+  {FINE}    fine
+  {NO}    the answer is no: damage was found, or nothing fits
+  {WRONG_INPUT}    wrong usage or input: an option, a world, a place with something else in it
+  {UNFINISHED}    a run could not be finished: memory, disk, a damaged or locked store
+  {INTERRUPTED}  interrupted by Ctrl-C
+
+With {DEBUG}=1 in the environment, errors come with a traceback."""
+
+# The first that fits decides.
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (DamagedStoreError, UNFINISHED),
+    (StoreMismatchError, WRONG_INPUT),
+    (StoreNotFoundError, WRONG_INPUT),
+    (StoreError, UNFINISHED),
+    (MemoryLimitError, UNFINISHED),
+    (MemoryPressureError, UNFINISHED),
+    (TooManyStatesError, UNFINISHED),
+    (EmpoOverflowError, UNFINISHED),
+    (EmpoError, WRONG_INPUT),
+    (KeyboardInterrupt, INTERRUPTED),
+)
+
+
+def exit_code_of(error: BaseException) -> int:
+    """What a program that ended with this error returns. (Usage errors are click's, and end with 2 as well.)"""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), UNFINISHED)
+
+
+def complaint_of(error: BaseException) -> str:
+    """What a user reads of it."""
+    if isinstance(error, KeyboardInterrupt) and not isinstance(error, EmpoError):
+        return " ".join(["interrupted.", *getattr(error, "__notes__", [])])
+    if isinstance(error, EmpoError | OSError) and str(error):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"the machine has no more memory ({error}). Allow less with --memory-limit, or keep things on disk with --out"
+    return f"this should not happen ({type(error).__name__}: {error}). Please report it, with what {DEBUG}=1 shows"

@@ -1,0 +1,103 @@
+"""``empo-bi plan``: what will a world take, and how is it run best?"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from empo_bi.cli.common import (
+    agent_options,
+    checked_by_the_api,
+    json_option,
+    loaded,
+    param_option,
+    params_of,
+    phase_1_option,
+    print_json,
+    quiet_option,
+    workers_option,
+    world_options,
+)
+from empo_bi.cli.exits import FINE, NO
+from empo_bi.cli.values import Numbers, Size
+
+if TYPE_CHECKING:
+    from empo_bi.planner.plan import Horizon, Plan, Way
+
+
+@click.command(short_help="Predict states, memory, disk and time; recommend a way to run.")
+@world_options
+@click.option(
+    "--steps", type=Numbers(), metavar="N[,N...]", help="Horizons, such as 20 or 5,10,15,20; by default that of the world."
+)
+@click.option("--memory", type=Size(), help="What may be used, such as 4GB; by default what is available now.")
+@param_option
+@phase_1_option
+@agent_options
+@workers_option
+@click.option("--seconds", default=10.0, show_default=True, help="How long to count; what lies beyond is forecast.")
+@click.option("--max-levels", type=click.IntRange(min=1), help="Levels to count at most, however fast that goes.")
+@click.option("--compare", is_flag=True, help="Show all ways to run, and by how much each needs less memory.")
+@quiet_option("No bar; just the plan.")
+@json_option
+@click.pass_context
+def plan(
+    ctx: click.Context, world: str, changes: Any, strict: bool, steps: list[int] | None, memory: Any, given: Any,
+    phase_1_only: bool, humans: list[int] | None, robots: list[int] | None, workers: int, seconds: float,
+    max_levels: int | None, compare: bool, quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Predict states, memory, disk and time of WORLD (a name or a file), and recommend how to run it.
+
+    Levels are counted for some seconds, often all of them; what comes after is forecast, with a range. Ends with exit code 0
+    if there is a way that fits, 1 if there is none.
+
+    \b
+    Examples:
+      empo-bi plan asymmetric_freeing --steps 10,20,40
+      empo-bi plan my_world.yaml --steps 50 --memory 4GB --compare
+      empo-bi plan carousel --steps 30 --json | jq -r .command
+    """
+    from empo_bi import plan as planned
+
+    params, world_model = params_of(given), loaded(world, changes, strict)
+    with checked_by_the_api():
+        found = planned(
+            world_model, params, steps=steps, memory=memory, workers=workers, seconds=seconds, max_levels=max_levels,
+            phase_2=not phase_1_only, human_agent_indices=humans, robot_agent_indices=robots, progress=not quiet,
+        )  # fmt: skip
+    if as_json:
+        print_json(_content(found, world))
+    else:
+        click.echo(found.comparison() if compare else str(found))
+    ctx.exit(FINE if found.recommended is not None else NO)
+
+
+def _content(found: Plan, world: str) -> dict[str, Any]:
+    last = found.horizons[-1]
+    return {
+        "world": world,
+        "title": found.title,
+        "memory": found.memory,
+        "levels_counted": len(found.probe.levels),
+        "horizons": [_horizon(horizon) for horizon in found.horizons],
+        "longest": found.longest,
+        "recommended": None if last.recommended is None else last.recommended.name,
+        "command": None if last.recommended is None else _command(world, last.sizes.steps, last.recommended),
+    }
+
+
+def _horizon(horizon: Horizon) -> dict[str, Any]:
+    """Numbers that are not known exactly have a low, a likely and a high guess."""
+    sizes = asdict(horizon.sizes) | {"is_exact": horizon.sizes.is_exact}
+    ways = [asdict(way) | {"options": dict(way.options), "call": way.call} for way in horizon.ways]
+    recommended = horizon.recommended
+    return sizes | {"recommended": None if recommended is None else recommended.name, "ways": ways}
+
+
+def _command(world: str, steps: int, way: Way) -> str:
+    """What to type, where Python would call ``solve``."""
+    options = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in way.options.items()]
+    return " ".join(["empo-bi solve", shlex.quote(world), f"--steps {steps}", *options])

@@ -1,0 +1,48 @@
+"""``empo-bi verify``: are stores still what was written?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from empo_bi.cli.common import json_option, print_json, quiet_option
+from empo_bi.cli.exits import FINE, NO
+from empo_bi.errors import DamagedStoreError
+
+
+@click.command(short_help="Re-check every checksum of what is on disk.")
+@click.argument("path", type=click.Path())
+@quiet_option("Print nothing unless something is wrong.")
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
+    """Re-check every checksum of the DAG or solution at PATH (a folder, zip file or URL), or of all in a folder of solve.
+
+    Ends with exit code 0 if all is well, 1 if something is damaged, each damaged array on a line of its own, 2 if there is
+    no store.
+
+    \b
+    Examples:
+      empo-bi verify runs/freeing
+      empo-bi verify runs/freeing.zip && echo fine
+      empo-bi verify runs/freeing --json | jq '.stores[].damage'
+    """
+    from empo_bi.store.verify import stores_at, verify_store
+
+    found: list[dict[str, Any]] = []
+    for store in stores_at(path):
+        try:
+            report = verify_store(store, progress=not quiet)
+        except DamagedStoreError as error:  # not even its list of levels can be read
+            text, entry = str(error), {"name": str(store), "damage": [str(error)]}
+        else:
+            text, entry = str(report), asdict(report)
+        found.append(entry)
+        if not as_json and (not quiet or entry["damage"]):
+            click.echo(text)
+    is_fine = not any(entry["damage"] for entry in found)
+    if as_json:
+        print_json({"path": path, "is_fine": is_fine, "stores": found})
+    ctx.exit(FINE if is_fine else NO)

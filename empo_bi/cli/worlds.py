@@ -1,0 +1,210 @@
+"""``empo-bi worlds``: what worlds there are, what is in one of them, and what it looks like."""
+
+from __future__ import annotations
+
+import fnmatch
+import shutil
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from empo_bi.cli.common import json_option, loaded, print_json, world_options
+from empo_bi.cli.exits import FINE, NO
+
+if TYPE_CHECKING:
+    from empo_bi import GridWorld
+
+_FACING = ("east", "south", "west", "north")
+
+
+class ListsByDefault(click.Group):
+    """What is no command of this group is a pattern for ``list``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        if not is_named and (args or not ctx.resilient_parsing):  # who completes the first word may mean either
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from empo_bi import worlds as shipped
+
+        names = [CompletionItem(name) for name in shipped.available() if name.startswith(incomplete)]
+        return [*super().shell_complete(ctx, incomplete), *names]
+
+
+@click.group(cls=ListsByDefault, subcommand_metavar="[PATTERN] | COMMAND [ARGS]...")
+def worlds() -> None:
+    """List the shipped worlds, describe one, or draw it.
+
+    \b
+    Examples:
+      empo-bi worlds                                       # all of them
+      empo-bi worlds doors                                 # those with "doors" in the name
+      empo-bi worlds 'b*/*'                                # or a pattern, as for files
+      empo-bi worlds describe asymmetric_freeing
+      empo-bi worlds draw my_world.yaml --out my_world.png
+    """
+
+
+@worlds.command("list")
+@click.argument("pattern", required=False)
+@json_option
+@click.pass_context
+def list_worlds(ctx: click.Context, pattern: str | None, as_json: bool) -> None:
+    """List the shipped worlds with their numbers of states and what they are there to show.
+
+    PATTERN is a part of a name, or has *, ? and [] as for files. Ends with exit code 1 if nothing matches it.
+
+    \b
+    Examples:
+      empo-bi worlds list
+      empo-bi worlds list 'jobst*'
+      empo-bi worlds list --json | jq -r '.[] | select(.states < 1000) | .name'
+    """
+    from empo_bi import worlds as shipped
+    from empo_bi.world.source import read_source
+
+    found = []
+    for name in shipped.available():
+        if pattern is None or _matches(name, pattern):
+            metadata = read_source(name).mapping.get("metadata") or {}
+            title, states = metadata.get("name", name), metadata.get("states")
+            found.append({"name": name, "title": title, "states": states, "purpose": shipped.purpose(name)})
+    if as_json:
+        print_json(found)
+    elif found:
+        click.echo(_table(found))
+    if not found:
+        click.echo(f"empo-bi: no shipped world matches {pattern!r}; `empo-bi worlds` lists them all", err=True)
+    ctx.exit(FINE if found else NO)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    is_part = pattern.lower() in name.lower()
+    return is_part or any(fnmatch.fnmatch(part, pattern) for part in (name, name.split("/")[-1]))
+
+
+def _table(found: list[dict[str, Any]]) -> str:
+    """A line a world; on a narrow screen the purpose is cut."""
+    width = max(len(world["name"]) for world in found)
+    room = max(40, shutil.get_terminal_size((125, 40)).columns - width - 15)
+    lines = [f"{'world':{width}} {'states':>11}  what it is there to show"]
+    for world in found:
+        states = _counted(world["states"])
+        purpose = textwrap.shorten(world["purpose"], room, placeholder=" ...")
+        lines.append(f"{world['name']:{width}} {states:>11}  {purpose}")
+    return "\n".join(lines)
+
+
+def _counted(states: Any) -> str:
+    """What a file says of its states: a number, words (for worlds that nobody has counted), or nothing."""
+    return "" if states is None else f"{states:,}" if isinstance(states, int) else str(states)
+
+
+@worlds.command()
+@world_options
+@click.option("--steps", type=int, help="The horizon; by default that of the world.")
+@json_option
+def describe(world: str, changes: Any, strict: bool, steps: int | None, as_json: bool) -> None:
+    """Tell what is in WORLD (a name or a file): map, agents, actions, goals, horizon, and what it is there to show.
+
+    \b
+    Examples:
+      empo-bi worlds describe asymmetric_freeing
+      empo-bi worlds describe my_world.yaml --strict && echo 'nothing looks like a slip'
+      empo-bi worlds describe carousel --json | jq '.agents | length'
+    """
+    content = _content(loaded(world, changes, strict, steps))
+    if as_json:
+        print_json(content)
+    else:
+        click.echo(_description(content))
+
+
+def _content(world: GridWorld) -> dict[str, Any]:
+    spec = world.world_spec
+    agents = [
+        {
+            "agent": i,
+            "role": "human" if agent.is_human else "robot" if agent.is_robot else "other",
+            "colour": agent.colour,
+            "x": agent.x,
+            "y": agent.y,
+            "facing": _FACING[agent.direction],
+            "can_push_rocks": agent.can_push_rocks,
+            "can_enter_magic_walls": agent.can_enter_magic_walls,
+        }
+        for i, agent in enumerate(spec.agents)
+    ]
+    return {
+        "title": spec.name,
+        "file": spec.origin,
+        "purpose": _purpose(spec.origin),
+        "width": spec.width,
+        "height": spec.height,
+        "map": world.to_text().split("\n"),
+        "steps": world.max_steps,
+        "actions": world.action_names,
+        "agents": agents,
+        "agents_in_words": world.describe().split("\n"),
+        "goals": [{"goal": list(goal.rectangle[: 2 if goal.is_cell else 4]), "weight": goal.weight} for goal in spec.goals],
+        "stumble_probability": spec.stumble_probability,
+        "solidify_probability": spec.solidify_probability,
+        "enter_bush_success_prob": spec.enter_bush_success_prob,
+        "states": spec.metadata.get("states"),
+        "tags": list(spec.metadata.get("tags") or []),
+    }
+
+
+def _purpose(origin: str) -> str:
+    """The comment on top of a file; YAML has comments, JSON has none."""
+    path = Path(origin)
+    lines = path.read_text(encoding="utf-8-sig").splitlines() if path.suffix in (".yaml", ".yml") and path.is_file() else []
+    n = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return " ".join(line.lstrip("# ").rstrip() for line in lines[:n])
+
+
+def _description(content: dict[str, Any]) -> str:
+    goals = [",".join(map(str, goal["goal"])) for goal in content["goals"]]
+    weights = {goal["weight"] for goal in content["goals"]}
+    if len(weights) > 1:
+        goals = [f"{name} (weight {goal['weight']:.3g})" for name, goal in zip(goals, content["goals"], strict=True)]
+    states = f", {_counted(content['states'])} states with the steps of its file" if content["states"] else ""
+    parts = [
+        f"{content['title']}, {content['width']} x {content['height']} cells, horizon {content['steps']}{states}",
+        textwrap.fill(content["purpose"], 100) if content["purpose"] else None,
+        textwrap.indent("\n".join(content["map"]), "    "),
+        "\n".join(content["agents_in_words"]),
+        "actions: " + ", ".join(f"{i} {name}" for i, name in enumerate(content["actions"])),
+        textwrap.fill(f"{len(goals)} goals: " + "; ".join(goals), 100) if goals else "no goals",
+        f"file: {content['file']}",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+@worlds.command()
+@world_options
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="A file for the picture, such as world.png.")
+@click.option("--tile", type=click.IntRange(4, 256), default=32, show_default=True, help="Pixels along a cell's side.")
+def draw(world: str, changes: Any, strict: bool, out: Path | None, tile: int) -> None:
+    """Draw WORLD (a name or a file) as it is at the start: a picture with --out, otherwise text in the codes of world files.
+
+    \b
+    Examples:
+      empo-bi worlds draw asymmetric_freeing
+      empo-bi worlds draw asymmetric_freeing --out freeing.png --tile 48
+    """
+    from empo_bi.cli.png import png_bytes
+
+    if out is not None and out.suffix.lower() != ".png":
+        raise click.BadParameter(f"{str(out)!r}; pictures are PNG files: give a name that ends in .png", param_hint="--out")
+    start = loaded(world, changes, strict)
+    if out is None:
+        click.echo(start.to_text())
+        return
+    out.write_bytes(png_bytes(start.render(tile=tile)))
+    click.echo(f"{out}: {start.world_spec.width * tile} x {start.world_spec.height * tile} pixels")
