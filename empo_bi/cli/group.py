@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -41,20 +42,26 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Nobody has to read a traceback, unless the environment asks for it."""
+        """Nobody has to read a traceback, unless the environment asks for it; exit codes are the same then."""
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning  # type: ignore[assignment]
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort) as error:
-            if os.environ.get(DEBUG) and error.__cause__ is not None:
-                raise error.__cause__ from None
+            if error.__cause__ is not None:
+                _show_traceback(error.__cause__)
             raise
         except (Exception, KeyboardInterrupt) as error:
-            if os.environ.get(DEBUG) or getattr(error, "errno", None) == errno.EPIPE:  # click knows what to do with that
+            if getattr(error, "errno", None) == errno.EPIPE:  # click knows what to do with that
                 raise
+            _show_traceback(error)
             click.echo(f"empo-bi: {complaint_of(error)}", err=True)
             ctx.exit(exit_code_of(error))
+
+
+def _show_traceback(error: BaseException) -> None:
+    if os.environ.get(DEBUG):
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:

@@ -1,0 +1,182 @@
+"""``empo-bi solve``: the numbers of the API, in words and in JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_line import invoke, json_of, run_command
+
+from empo_bi import Params, load_world, solve
+from empo_bi.runtime import progress
+
+STEPS = ("asymmetric_freeing", "--steps", 4)
+
+
+def test_the_json_has_the_numbers_of_the_api() -> None:
+    world = load_world("asymmetric_freeing", max_steps=4)
+    params = Params(beta_h=float("inf"), gamma_h=0.99, zeta=2, optimistic=True)
+    with solve(world, params, precision="float64", progress=False) as solution:
+        expected, n_states, n_bodies = solution.at(world.initial_state()), solution.dag.n_states, solution.dag.n_bodies
+    given = ("-p", "beta_h=inf", "-p", "gamma_h=0.99", "--param", "zeta=2", "-p", "optimistic=true")
+    found = json_of("solve", *STEPS, *given, "--precision", "float64", "--workers", 2)
+    assert (found["world"], found["title"], found["steps"]) == ("asymmetric_freeing", "Asymmetric freeing", 4)
+    assert (found["states"], found["bodies"], found["V_r"]) == (n_states, n_bodies, expected.V_r)
+    assert found["X_h"] == {str(human): power for human, power in expected.power.items()}
+    policy = {tuple(entry["actions"]): entry["probability"] for entry in found["robot_policy"]}
+    assert policy == expected.robot_policy
+    assert [entry["names"] for entry in found["robot_policy"]] == [["still"], ["left"], ["right"], ["forward"]]
+    assert {tuple(entry["actions"]): entry["Q_r"] for entry in found["robot_policy"]} == expected.Q_r
+    for human, rows in expected.goals.items():
+        told = [(goal["goal"], goal["weight"], goal["V_h"], goal["V_h_e"]) for goal in found["goals"][str(human)]]
+        assert told == [(repr(goal), weight, alone, helped) for goal, weight, alone, helped, _ in rows]
+    assert found["params"]["beta_h"] == "inf"
+    assert (found["params"]["zeta"], found["params"]["optimistic"], found["params"]["rho_h"]) == (2, True, None)
+    assert found["peak_bytes"] > 50e6
+    assert found["seconds"] > 0
+    assert found["where"] is None
+
+
+def test_the_text_has_the_summary_and_the_policy_in_words() -> None:
+    world = load_world("asymmetric_freeing", max_steps=8)
+    with solve(world, Params(beta_r=50), progress=False) as solution:
+        summary, policy = solution.summary(), solution.robot_policy(world.initial_state())
+    lines = invoke("solve", "asymmetric_freeing", "--steps", 8, "-p", "beta_r=50").stdout.splitlines()
+    assert lines[0] == summary
+    assert lines[1].startswith(f"the robot at the start: forward {policy[(3,)]:.1%}, ")
+    assert lines[2:] == []
+
+
+def test_phase_1_alone_tells_what_humans_hope_for() -> None:
+    world = load_world("carousel", max_steps=4)
+    with solve(world, phase_2=False, progress=False) as solution:
+        expected = solution.at(world.initial_state()).goals
+    found = json_of("solve", "carousel", "--steps", 4, "--phase-1-only")
+    assert (found["V_r"], found["X_h"], found["robot_policy"]) == (None, {}, [])
+    for human, rows in expected.items():
+        assert [goal["V_h"] for goal in found["goals"][str(human)]] == [alone for _, _, alone, _, _ in rows]
+        average = sum(weight * alone for _, weight, alone, _, _ in rows)
+        assert f"human {human}: its goals are worth {average:.4g}" in invoke(
+            "solve", "carousel", "--steps", 4, "--phase-1-only"
+        ).stdout  # fmt: skip
+
+
+def test_a_world_of_no_steps_is_over() -> None:
+    assert "over before it begins" in invoke("solve", "asymmetric_freeing", "--steps", 0).stdout
+    assert json_of("solve", "asymmetric_freeing", "--steps", 0)["robot_policy"] == []
+
+
+def test_agents_can_change_their_roles() -> None:
+    found = json_of("solve", *STEPS, "--humans", "0", "--robots", "2,1")
+    assert list(found["X_h"]) == ["0"]
+    assert [entry["actions"] for entry in found["robot_policy"]] == [[a, b] for a in range(4) for b in range(4)]
+    assert "the robots at the start: " in invoke("solve", *STEPS, "--humans", "0", "--robots", "2,1").stdout
+
+
+def test_results_are_kept_used_again_and_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    options = ("--out", out, "--compression", "lz4", "--memory-limit", "4GB", "--max-states", 1000)
+    first = json_of("solve", *STEPS, *options)
+    assert first["where"] == str(out)
+    (folder,) = out.glob("solution-*")
+    assert b'"cname": "lz4"' in b"".join(file.read_bytes() for file in folder.rglob("zarr.json"))
+    written = folder.stat().st_mtime_ns
+    again = json_of("solve", *STEPS, "--out", out)
+    assert {key: again[key] for key in again if key not in ("seconds", "peak_bytes")} == {
+        key: first[key] for key in first if key not in ("seconds", "peak_bytes")
+    }
+    assert folder.stat().st_mtime_ns == written
+    assert json_of("solve", *STEPS, "--out", out, "--overwrite")["V_r"] == first["V_r"]
+    assert (out.glob("solution-*").__next__()).stat().st_mtime_ns != written
+    other = invoke("solve", "asymmetric_freeing", "--steps", 5, "--out", out)
+    assert other.exit_code == 2
+    assert "overwrite" in other.stderr
+
+
+def test_a_temporary_folder_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert "in a temporary folder" in invoke("solve", *STEPS, "--temporary").stdout
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and "solution" in str(path)] == []
+    assert invoke("solve", *STEPS, "--temporary", "--out", tmp_path).exit_code == 2
+
+
+def test_a_memory_profile_has_a_snapshot_every_so_many_levels(tmp_path: Path) -> None:
+    options = ("--profile-memory", "--memory-snapshot-interval", 2, "--memory-limit", "3GB", "--min-free", 0)
+    assert invoke("solve", *STEPS, "--out", tmp_path, *options).exit_code == 0
+    report = (tmp_path / "memory_profile.txt").read_text(encoding="utf-8")
+    assert "Memory at 5 moments" in report  # 2 * 5 levels
+    assert "limit: 3 GB" in report
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-p", "zetta=2"], "there is no parameter 'zetta'. Did you mean 'zeta' or 'eta'?"),
+        (["-p", "q=2"], "There are beta_h, gamma_h"),
+        (["-p", "zeta"], "give NAME=VALUE, such as zeta=2"),
+        (["-p", "zeta=two"], "'two' is no number"),
+        (["-p", "zeta=-1"], "give a positive number"),
+        (["-p", "beta_r=inf"], "give a finite number"),
+        (["-p", "zeta=1", "-p", "zeta=2"], "--param zeta is given twice"),
+        (["-p", "optimistic=maybe"], "give true or false"),
+        (["-p", "believed_others_policy=f"], "is a function; give it in Python"),
+        (["-p", "gamma_h=0.9", "-p", "rho_h=0.1"], "not by both"),
+        (["--memory-limit", "lots"], "give a size such as '2GB'"),
+        (["--memory-limit", "12"], "--memory-limit"),
+        (["--workers", "0"], "workers=0"),
+        (["--compression", "12"], "a level from 0 (off) to 9"),
+        (["--humans", "0,x"], "several with commas"),
+        (["--humans", "9"], "there is no agent 9"),
+        (["--steps", "-3"], "max_steps"),
+        (["--precision", "float8"], "float16"),
+        (["--max-states", "0"], "--max-states"),
+        (["--min-free", "1"], "--min-free"),
+        (["--out", "runs.zip"], "results go to a folder"),
+    ],
+)
+def test_wrong_options_end_with_2_and_are_explained(arguments: list[str], message: str) -> None:
+    done = invoke("solve", "asymmetric_freeing", *arguments)
+    assert done.exit_code == 2
+    assert message in re.sub(r"\s+", " ", done.stderr)
+    assert done.stdout == ""
+
+
+def test_progress_goes_to_stderr_in_plain_lines_and_quiet_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LINE_AFTER", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    done = invoke("solve", *STEPS, "--json", "--memory-limit", "4GB")
+    assert json.loads(done.stdout)["steps"] == 4
+    assert "\r" not in done.stderr
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if not line.startswith("empo_bi: ")] == []
+    at_levels = [line for line in lines if re.match(r"empo_bi: solve: level \d \(\d of 5 done\), ", line)]
+    assert len(at_levels) >= 5
+    assert all(re.search(r"states, [\d.,]+ states/s, 0\.\d\d of 4\.00 GB, \d+ s left$", line) for line in at_levels)
+    assert any(line.startswith("empo_bi: enumerate: level 4 (5 of 5 done)") for line in lines)
+    quiet = invoke("solve", *STEPS, "--json", "--quiet")
+    assert quiet.stderr == ""
+    assert json.loads(quiet.stdout)["V_r"] == json.loads(done.stdout)["V_r"]
+
+
+def test_ctrl_c_ends_with_130_and_the_same_command_continues(tmp_path: Path) -> None:
+    """A real signal in a real process, when level 2 is being solved."""
+    press = """
+import os, signal
+from empo_bi.backward.sweep import Sweep
+signal.signal(signal.SIGINT, signal.default_int_handler)
+level = Sweep._level
+def pressed(self, t, *arguments):
+    level(self, t, *arguments)
+    if t == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+Sweep._level = pressed
+"""
+    arguments = ("solve", "asymmetric_freeing", "--steps", 5, "--out", tmp_path / "run", "--json")
+    stopped = run_command(*arguments, code=press)
+    assert (stopped.returncode, stopped.stdout) == (130, "")
+    assert f"interrupted. What was finished is kept in {tmp_path / 'run'}; the same command continues" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    again = invoke(*arguments)
+    assert json.loads(again.stdout)["V_r"] == json_of("solve", "asymmetric_freeing", "--steps", 5)["V_r"]
