@@ -6,10 +6,12 @@ import json
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any, NoReturn
 
+import pytest
 from command_line import invoke, json_of
 
-from empo_bi import Params, enumerate_dag, load_world, plan, solve
+from empo_bi import Params, StoreError, enumerate_dag, load_world, plan, solve
 from empo_bi.cli.plan import _command as command_of
 from empo_bi.cli.solve import solve as solve_command
 
@@ -52,6 +54,23 @@ def test_a_plan_knows_about_phases_agents_and_parameters() -> None:
     assert alone["ways"][0]["memory"]["likely"] < both["ways"][0]["memory"]["likely"]
     assert invoke("plan", "asymmetric_freeing", "-p", "zeta=0").exit_code == 2
     assert "there is no agent 7" in invoke("plan", "asymmetric_freeing", "--robots", "7").stderr
+
+
+def test_every_option_of_a_plan_reaches_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def note(world: Any, params: Params, **options: Any) -> NoReturn:
+        given.update(options, world=world, params=params)
+        raise StoreError("that is enough")
+
+    monkeypatch.setattr("empo_bi.planner.plan.plan", note)
+    arguments = ["--steps", "2,3", "--memory", "0.5", "-p", "xi=3", "--phase-1-only", "--humans", "0", "--robots", "1"]
+    assert invoke("plan", "carousel", *arguments, "--seconds", 2, "--workers", 3, "--max-levels", 4, "-q").exit_code == 3
+    assert str(given.pop("world")) == str(load_world("carousel"))
+    assert given == {
+        "params": Params(xi=3), "steps": [2, 3], "memory": 0.5, "workers": 3, "seconds": 2.0, "max_levels": 4,
+        "phase_2": False, "human_agent_indices": [0], "robot_agent_indices": [1], "progress": False,
+    }  # fmt: skip
 
 
 def test_verify_in_json_names_all_stores_and_what_is_damaged(tmp_path: Path) -> None:

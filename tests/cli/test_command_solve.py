@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from command_line import invoke, json_of, run_command
 
-from empo_bi import Params, load_world, solve
+from empo_bi import Params, StoreError, load_world, solve
 from empo_bi.runtime import progress
+from empo_bi.solving import SolveOptions
 
 STEPS = ("asymmetric_freeing", "--steps", 4)
 
@@ -180,3 +182,35 @@ Sweep._level = pressed
     assert "Traceback" not in stopped.stderr
     again = invoke(*arguments)
     assert json.loads(again.stdout)["V_r"] == json_of("solve", "asymmetric_freeing", "--steps", 5)["V_r"]
+
+
+def test_every_option_reaches_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: dict[str, Any] = {}
+
+    def note(world: Any, params: Params, **options: Any) -> NoReturn:
+        given.update(options, world=world, params=params)
+        raise StoreError("that is enough")
+
+    monkeypatch.setattr("empo_bi.solving.solve", note)
+    arguments = [
+        *("solve", "first_steps", "--steps", 3, "--out", tmp_path, "-p", "xi=3", "--precision", "float64", "--workers", 3),
+        *("--memory-limit", "2GB", "--max-states", 77, "--overwrite", "--compression", 7, "--phase-1-only", "--quiet"),
+        *("--humans", "0", "--robots", "1,2", "--min-free", 0.25, "--profile-memory", "--memory-snapshot-interval", 4),
+        *("--set", "stumble_probability=0.75"),
+    ]
+    assert invoke(*arguments).exit_code == 3
+    monitor, profiler = given.pop("monitor"), given.pop("memory_profile")
+    assert (monitor.min_free_fraction, monitor.verbose) == (0.25, False)
+    assert (profiler.interval, profiler.limit) == (4, "2GB")
+    world, params = given.pop("world"), given.pop("params")
+    assert (world.max_steps, world.world_spec.stumble_probability, params) == (3, 0.75, Params(xi=3))
+    assert given == {
+        "human_agent_indices": [0], "robot_agent_indices": [1, 2], "phase_2": False, "out": str(tmp_path),
+        "precision": "float64", "compression": 7, "memory_limit": "2GB", "workers": 3, "overwrite": True, "max_states": 77,
+        "progress": False,
+    }  # fmt: skip
+    options = set(SolveOptions.__annotations__) - {"monitor", "memory_profile"}
+    only_in_python = {"possible_goal_generator", "human_policy_prior", "dag", "level_fct"}
+    assert options - set(given) == only_in_python
+    invoke("solve", "first_steps", "--temporary")
+    assert (given["out"], given["progress"], given["compression"]) == (True, True, True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from empo_bi import Params, enumerate_dag, load_world, solve
+from empo_bi import Params, TooManyStatesError, enumerate_dag, load_world, open_dag, solve
 from empo_bi.memory.sizes import held_text
 from empo_bi.runtime import progress
 from empo_bi.runtime.progress import level_bar
@@ -208,5 +208,24 @@ def test_enumerating_without_a_limit_tells_what_is_held(
     monkeypatch.setattr(progress, "LINE_AFTER", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     enumerate_dag(load_world("asymmetric_freeing", max_steps=3))
-    (last,) = [line for line in lines_of(capsys.readouterr().err, "enumerate") if "(4 of 4 done)" in line]
+    told = capsys.readouterr().err
+    assert told.startswith("empo_bi: enumerate: the first level in work (0 of 4 done), ")  # a block of it was done
+    (last,) = [line for line in lines_of(told, "enumerate") if "(4 of 4 done)" in line]
     assert re.search(r"level 3 \(4 of 4 done\), 389 states, [\d,]+ states/s, \d+ MB held, 0 s left$", last)
+
+
+def test_a_run_that_continues_counts_what_was_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    world = load_world("asymmetric_freeing", max_steps=5)
+    with pytest.raises(TooManyStatesError):
+        enumerate_dag(world, store=tmp_path / "dag", max_states=300)
+    with open_dag(tmp_path / "dag") as begun:
+        n_there = len(begun.level_sizes)
+    assert 0 < n_there < 6
+    monkeypatch.setattr(progress, "LINE_AFTER", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    enumerate_dag(world, store=tmp_path / "dag").close()
+    told = capsys.readouterr().err.splitlines()
+    assert f"({n_there} of 6 done)" in told[0]
+    assert told[-1].startswith("empo_bi: enumerate: 6 levels, ")
