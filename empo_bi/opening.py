@@ -111,6 +111,14 @@ def _with_world(dag: Dag, folder: Any) -> Dag:
     return dag
 
 
+def solutions_in(path: Any) -> list[Any]:
+    """Places of all solutions in the folder of :func:`solve`, or the place itself if there are none."""
+    from empo_bi.batch.folder import Folder
+
+    folder = Folder(path)
+    return [(folder / name).place for name in folder.names(SOLUTION)] or [path]
+
+
 def _only_solution(folder: Any) -> str | None:
     """The solution in a folder, None if there is none."""
     found = folder.names(SOLUTION)

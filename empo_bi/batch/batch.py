@@ -61,6 +61,10 @@ class BatchResult:
         lines += [f"  failed: {row['world']}, {row['steps']} steps ({row['run']}): {row['error']}" for row in failed]
         return "\n".join([*lines, f"table: {self.folder}/table.csv"])
 
+    def listing(self) -> list[str]:
+        """A line for each run."""
+        return [f"{row['status']:>8}  {row['run']}  {row['world']}, {row['steps']} steps" for row in self.table.rows]
+
 
 def run_batch(
     source: str | os.PathLike[str] | Mapping[str, Any] | BatchSpec,
@@ -102,14 +106,19 @@ def run_batch(
     >>> result.n_finished, result.table["steps"]
     (4, [2, 2, 3, 3])
     """
-    spec = source if isinstance(source, BatchSpec) else read_spec(source)
-    spec = spec.replace(out=None if out is None else os.fspath(out), workers=workers, memory_limit=memory_limit, keep=keep)
-    metrics = {reference.name: reference.load().key for reference in spec.metrics}  # what is not there shows at once
-    asked = manifests.asked_of(
-        keep=spec.keep, per_goal=spec.per_goal, rollouts=spec.rollouts, metrics=metrics, precision=spec.precision
-    )
+    spec = _spec_of(source, out=out, workers=workers, memory_limit=memory_limit, keep=keep)
     with _locked(Folder(spec.out)):
-        return _Batch(spec, asked, retry_failed).run(lambda: workers_for(backend, spec.workers, scheduler), progress)
+        return _Batch(spec, retry_failed).run(lambda: workers_for(backend, spec.workers, scheduler), progress)
+
+
+def look_at_batch(source: str | os.PathLike[str] | Mapping[str, Any] | BatchSpec, **changes: Any) -> BatchResult:
+    """What :func:`run_batch` would find: all runs, and what has become of them so far. Nothing is run or written."""
+    return _Batch(_spec_of(source, **changes), retry_failed=False).result()
+
+
+def _spec_of(source: Any, *, out: Any, **changes: Any) -> BatchSpec:
+    spec = source if isinstance(source, BatchSpec) else read_spec(source)
+    return spec.replace(out=None if out is None else os.fspath(out), **changes)
 
 
 @contextlib.contextmanager
@@ -131,14 +140,17 @@ def _locked(folder: Folder) -> Iterator[None]:
 class _Batch:
     """The runs of a batch, and what has become of them."""
 
-    def __init__(self, spec: BatchSpec, asked: Json, retry_failed: bool) -> None:
-        self._spec, self._asked = spec, asked
+    def __init__(self, spec: BatchSpec, retry_failed: bool) -> None:
+        metrics = {reference.name: reference.load().key for reference in spec.metrics}  # what is not there shows at once
+        self._spec, self._asked = spec, manifests.asked_of(
+            keep=spec.keep, per_goal=spec.per_goal, rollouts=spec.rollouts, metrics=metrics, precision=spec.precision
+        )  # fmt: skip
         self._folder = Folder(spec.out)
         self._runs = runs_of(spec)
         self._manifests: dict[str, Json] = {}  # of runs that are finished or failed
         for run in self._by_key.values():
             found = self._read(run)
-            if manifests.has_all(found, asked) or (found and found["status"] == manifests.FAILED and not retry_failed):
+            if manifests.has_all(found, self._asked) or (found and found["status"] == manifests.FAILED and not retry_failed):
                 assert found is not None
                 self._manifests[run.key] = found
         self._n_skipped = sum(run.key in self._manifests for run in self._runs)
@@ -163,6 +175,9 @@ class _Batch:
             if left:
                 with make_workers() as workers:
                     self._work_on(left, workers, bar)
+        return self.result()
+
+    def result(self) -> BatchResult:
         return BatchResult(self._folder, Table(self._rows()), self._n_skipped)
 
     def _work_on(self, runs: Sequence[Run], workers: Workers, bar: Any) -> None:

@@ -69,9 +69,9 @@ class Run:
         return f"{_slug(self.world.name)}{'' if self.steps is None else f'-{self.steps}'}-{self.key}"
 
     @property
-    def rollout_seed(self) -> list[int]:
+    def rollout_seed(self) -> int:
         """The same for this run wherever and whenever it runs."""
-        return [self.seed, self.repetition, int(self.key, 16)]
+        return int(digest_of(f"{self.seed} {self.repetition} {self.key}"), 16)
 
 
 def runs_of(spec: BatchSpec) -> list[Run]:

@@ -55,8 +55,8 @@ def _short(goal: Any) -> str:
     return f"{x1},{y1}" if (x1, y1) == (x2, y2) else f"{x1},{y1},{x2},{y2}"
 
 
-def rollout_columns(solution: Solution, episodes: int, seed: Sequence[int]) -> Json:
+def rollout_columns(solution: Solution, episodes: int, seed: int) -> Json:
     """What sampled episodes say: the robot's mean return, an estimate of ``V_r``, and its standard error."""
-    return_N = solution.rollouts(episodes, seed=list(seed)).return_N
+    return_N = solution.rollouts(episodes, seed=seed).return_N
     error = float(return_N.std(ddof=1) / np.sqrt(episodes)) if episodes > 1 else float("nan")
     return {"rollouts": episodes, "rollout_V_r": float(return_N.mean()), "rollout_V_r_error": error}

@@ -12,7 +12,7 @@ import empo_bi
 from empo_bi.cli.exits import EXIT_CODES
 from empo_bi.cli.group import LazyGroup
 
-COMMANDS = ("worlds", "plan", "solve", "verify", "completion")
+COMMANDS = ("worlds", "plan", "solve", "batch", "show", "verify", "completion")
 
 
 @click.group(cls=LazyGroup, modules=COMMANDS, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
@@ -27,6 +27,8 @@ def cli() -> None:
       empo-bi plan asymmetric_freeing --steps 20,40   # how large, how long, how much memory
       empo-bi solve asymmetric_freeing --steps 12     # both phases; what the robot does first
       empo-bi solve my_world.yaml --out runs/mine     # kept on disk; continues if it was stopped
+      empo-bi batch sweep.yaml                        # many runs, in parallel, with a table
+      empo-bi show runs/mine                          # what came of it
       empo-bi verify runs/mine                        # re-check every checksum
 
     `empo-bi COMMAND --help` tells all about a command. Results go to stdout; progress, messages and complaints go to stderr.

@@ -97,9 +97,9 @@ def solve(
     with solution:
         report = solution.at(world_model.initial_state())
         if as_json:
-            print_json(_content(solution, report, world, out, time.perf_counter() - begin))
+            print_json(content_of(solution, report, world, out, time.perf_counter() - begin))
         else:
-            click.echo("\n".join([solution.summary(), *_in_words(solution, report)]))
+            click.echo("\n".join([solution.summary(), *in_words(solution, report)]))
 
 
 def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free: float, profile: Any) -> Solution:
@@ -112,7 +112,7 @@ def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free:
         return solved(world, params, monitor=monitor, memory_profile=profiler, **options)
 
 
-def _content(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float) -> dict[str, Any]:
+def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> dict[str, Any]:
     from empo_bi.memory.machine import peak_bytes
 
     given = {field.name: getattr(solution.params, field.name) for field in fields(solution.params)}
@@ -137,7 +137,7 @@ def _content(solution: Solution, report: StateReport, name: str, out: str | None
             ]
             for human, rows in report.goals.items()
         },
-        "seconds": round(seconds, 3),
+        "seconds": None if seconds is None else round(seconds, 3),
         "peak_bytes": peak_bytes(),
         "where": out,
     }  # fmt: skip
@@ -147,7 +147,7 @@ def _names(solution: Solution, profile: tuple[int, ...]) -> list[str]:
     return [solution.world.action_names[action] for action in profile]
 
 
-def _in_words(solution: Solution, report: StateReport) -> list[str]:
+def in_words(solution: Solution, report: StateReport) -> list[str]:
     """What the robot does first, the likeliest first; where there is no robot, what humans hope for."""
     if report.is_terminal:
         return ["the world is over before it begins: it has no steps"]

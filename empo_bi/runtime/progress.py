@@ -134,9 +134,37 @@ def level_bar(
     )  # fmt: skip
 
 
-def run_bar(what: str, n_runs: int, shown: bool) -> Any:
-    """A bar over runs."""
-    return tqdm(total=n_runs, unit="run", desc=what, delay=1, leave=False, disable=not shown)
+class RunBar:
+    """Told of runs as they are done; shows how many, and for how long still: a bar, or lines."""
+
+    def __init__(self, what: str, n_runs: int, shown: bool, *, as_lines: bool, after: float, every: float) -> None:
+        self._what, self._n_runs, self._done, self._every = what, n_runs, 0, every
+        self._begin = time.monotonic()
+        self._due = self._begin + after
+        self._as_lines = as_lines and shown
+        self._bar = tqdm(total=n_runs, unit="run", desc=what, delay=after, leave=False, disable=as_lines or not shown)
+
+    def __enter__(self) -> RunBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def update(self, n: int) -> None:
+        self._done += n
+        self._bar.update(n)
+        now = time.monotonic()
+        if self._as_lines and now >= self._due:
+            self._due = now + self._every
+            left = (now - self._begin) * (self._n_runs - self._done) / max(1, self._done)
+            say(f"{self._what}: {self._done:,} of {counted(self._n_runs, 'run')} done, {_duration(left)} left")
+
+
+def run_bar(what: str, n_runs: int, shown: bool) -> RunBar:
+    """A :class:`RunBar` for where we are, as :func:`level_bar` chooses."""
+    as_lines = not _is_terminal() and not _is_notebook()
+    after, every = (LINE_AFTER, LINE_EVERY) if as_lines else (BAR_AFTER, BAR_EVERY)
+    return RunBar(what, n_runs, shown, as_lines=as_lines, after=after, every=every)
 
 
 def say(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,21 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
 
 
 def stores_at(path: Any) -> list[Any]:
-    """The store at ``path``, or all of them where it is the folder of :func:`solve`, or one with several such folders."""
-    if not isinstance(path, str | os.PathLike) or (Path(path) / "zarr.json").exists() or not Path(path).is_dir():
+    """The store at ``path``, or all of them where it is the folder of :func:`solve`, of a batch, or one of such folders."""
+    if not isinstance(path, str | os.PathLike) or not Path(path).is_dir():
         return [path]
-    folders = [folder for folder in [Path(path), *sorted(Path(path).iterdir())] if (folder / "dag").is_dir()]
-    found = [store for folder in folders for store in [folder / "dag", *sorted(folder.glob("solution-*"))]]
-    return [store for store in found if store.is_dir()] or [path]
+    return list(_stores_in(Path(path), depth=3)) or [path]
+
+
+def _stores_in(folder: Path, depth: int) -> Iterator[Path]:
+    """Folders that are stores, or are called so: of a damaged one, not even that much may be left."""
+    is_called_so = folder.name == "dag" or folder.name.startswith("solution-") or folder.parent.name == "dags"
+    if is_called_so or (folder / "zarr.json").exists():
+        yield folder
+    elif depth:
+        for inside in sorted(folder.iterdir()):
+            if inside.is_dir():
+                yield from _stores_in(inside, depth - 1)
 
 
 def is_damaged(path: Path) -> bool:

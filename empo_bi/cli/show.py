@@ -1,0 +1,117 @@
+"""``empo-bi show``: what came of a run, a batch or a solution."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from empo_bi.cli.common import json_option, print_json
+
+
+@click.command(short_help="Tell what came of a run, a batch or a solution.")
+@click.argument("path", type=click.Path())
+@json_option
+def show(path: str, as_json: bool) -> None:
+    """Summarise what is at PATH: a run of a batch, a whole batch, or what solve --out left.
+
+    \b
+    Examples:
+      empo-bi show runs/sweep                          # the batch: how many runs came to what
+      empo-bi show runs/sweep/runs/freeing-12-0a1b2c   # one run: parameters, sizes, values, the robot's first move
+      empo-bi show runs/mine                           # what solve left
+      empo-bi show runs/mine --json | jq .V_r
+    """
+    from empo_bi.batch.folder import Folder
+    from empo_bi.batch.manifest import read_manifest
+
+    folder = Folder(path)
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        print_json(manifest) if as_json else click.echo(_run(manifest))
+        return
+    if names := (folder / "runs").names():
+        found = [read_manifest(folder / "runs" / name) for name in names]
+        content = _batch([run for run in found if run is not None])
+        print_json(content) if as_json else click.echo(_told(content, folder))
+        return
+    _solution(path, as_json)
+
+
+def _run(manifest: dict[str, Any]) -> str:
+    """A run in words."""
+    lines = [f"{manifest['world'].get('title', manifest['world']['name'])}", f"status: {manifest['status']}"]
+    if manifest["status"] == "failed":
+        error = manifest["error"]
+        lines.append(f"error: {error['traceback'] or error['type'] + ': ' + error['message']}")
+    params = {name: value for name, value in manifest["params"].items() if name != "believed_others"}
+    lines.append("params: " + ", ".join(f"{name} {_number(value)}" for name, value in params.items()))
+    columns = manifest.get("columns", {})
+    groups = {
+        "sizes": [name for name in columns if name in ("states", "bodies", "transitions", "levels")],
+        "at the start": [name for name in columns if name in ("V_r", "U_r") or name.startswith("X_h")],
+        "the robot": [name for name in columns if name.startswith("pi_r")],
+        "humans attain": [name for name in columns if name.startswith("V_h") and name.endswith("_mean")],
+    }
+    known = {name for names in groups.values() for name in names}
+    groups["metrics"] = [name for name in columns if name not in known and not name.startswith("V_h")]
+    for title, names in groups.items():
+        if names:
+            lines.append(f"{title}: " + ", ".join(f"{name} {_number(columns[name])}" for name in names))
+    if timings := manifest.get("timings"):
+        seconds = {name: value for name, value in timings.items() if name.endswith("_seconds")}
+        told = ", ".join(f"{name.removesuffix('_seconds')} {value:.3g} s" for name, value in seconds.items())
+        lines.append(f"took: {told}, at most {timings['peak_bytes'] / 1e6:,.0f} MB, on {manifest['machine']['host']}")
+    kept = manifest["asked"]["keep"]
+    lines.append(f"kept: {kept}" + ("" if manifest.get("dag") is None else f"; the DAG in {manifest['dag']}"))
+    return "\n".join(
+        [*lines, f"begun {manifest['begun']}" + (f", ended {manifest['ended']}" if "ended" in manifest else "")]
+    )
+
+
+def _batch(manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    failed = [run for run in manifests if run["status"] == "failed"]
+    return {
+        "runs": len(manifests),
+        "status": dict(Counter(run["status"] for run in manifests)),
+        "worlds": dict(Counter(run["world"]["name"] for run in manifests)),
+        "seconds": sum(run["timings"]["solve_seconds"] for run in manifests if "timings" in run),
+        "failed": [{"key": run["key"], "world": run["world"]["name"], "steps": run["steps"],
+                    "error": f"{run['error']['type']}: {run['error']['message']}"} for run in failed],
+    }  # fmt: skip
+
+
+def _told(content: dict[str, Any], folder: Any) -> str:
+    lines = [
+        f"{content['runs']:,} runs: " + ", ".join(f"{n:,} {status}" for status, n in content["status"].items()),
+        "worlds: " + ", ".join(f"{name} ({n:,})" for name, n in content["worlds"].items()),
+        f"solving took {content['seconds']:.3g} s of the workers' time",
+    ]
+    lines += [f"  failed: {run['world']}, {run['steps']} steps ({run['key']}): {run['error']}" for run in content["failed"]]
+    return "\n".join([*lines, f"table: {folder}/table.csv"])
+
+
+def _solution(path: str, as_json: bool) -> None:
+    from empo_bi.cli.solve import content_of, in_words
+    from empo_bi.opening import open_solution, solutions_in
+
+    for place in solutions_in(path):
+        with open_solution(place) as solution:
+            report = solution.at(solution.dag.states(0)[0])
+            if as_json:
+                print_json(content_of(solution, report, str(solution.world), str(place), None))
+            else:
+                given = {
+                    name: _number(value) for name, value in solution.params.describe().items() if name != "believed_others"
+                }
+                params = ", ".join(f"{name} {value}" for name, value in given.items())
+                click.echo(
+                    "\n".join([str(solution.world), f"params: {params}", solution.summary(), *in_words(solution, report)])
+                )
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
