@@ -93,7 +93,7 @@ def enumerate_dag(
         Stop with an error when more states (of a gridworld: bodies, states but for the step) than this are found. For Python
         worlds the default is ten million, in case they never end.
     progress : bool
-        Show a bar for anything over a second.
+        Show a bar, or lines where stderr is no terminal, for anything over a second or two.
     monitor : MemoryMonitor, optional
         Gives back caches, waits or stops when the machine's memory is short.
     memory_profile : MemoryProfiler, optional

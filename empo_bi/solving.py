@@ -90,7 +90,7 @@ def solve(
         Replace what is in ``out``.
     max_states : as for :func:`enumerate_dag`
     progress : bool
-        Show bars for anything over a second.
+        Show bars, or lines where stderr is no terminal, for anything over a second or two.
     monitor : MemoryMonitor, optional
         Gives back caches, waits or stops when the machine's memory is short.
     memory_profile : bool or MemoryProfiler

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import click
 import pytest
@@ -99,3 +100,11 @@ def test_a_command_that_does_not_exist_is_guessed() -> None:
     assert done.exit_code == 2
     assert "Did you mean 'solve'?" in done.stderr
     assert "There are worlds, plan" in invoke("xyzzy").stderr
+
+
+def test_the_page_names_every_command_and_every_option_of_solve() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    assert [path for path in all_commands() if f"empo-bi {' '.join(path).removesuffix(' list')}" not in page] == []
+    options = [name for option in command_at(("solve",)).params for name in option.opts if name.startswith("--")]
+    assert [name for name in options if name not in page and name != "--param"] == []
+    assert all(f"\n| {code} | " in page for code in (0, 1, 2, 3, 130))
