@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from empo_bi.errors import (
+    ClusterError,
     DamagedStoreError,
     EmpoError,
     EmpoOverflowError,
@@ -12,6 +13,7 @@ from empo_bi.errors import (
     StoreMismatchError,
     StoreNotFoundError,
     TooManyStatesError,
+    WorkerDiedError,
 )
 
 FINE, NO, WRONG_INPUT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -37,6 +39,8 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (MemoryPressureError, UNFINISHED),
     (TooManyStatesError, UNFINISHED),
     (EmpoOverflowError, UNFINISHED),
+    (WorkerDiedError, UNFINISHED),
+    (ClusterError, UNFINISHED),
     (EmpoError, WRONG_INPUT),
     (KeyboardInterrupt, INTERRUPTED),
 )
