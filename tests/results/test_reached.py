@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from oracle import planning
+from oracle.gridworld import parse
 from planning_worlds import At, Places, Ring, TwoSteps
 
 import empo_bi
-from empo_bi import Params, Solution, events, first_of, load_world, probability_by_time, solve
+from empo_bi import Params, Solution, events, first_of, load_world, probability_by_time, solve, worlds
 
 EXACT: dict[str, Any] = {"precision": "float64", "progress": False}
 LEFT, RIGHT = events.thing_gone("rock", (2, 2)), events.thing_gone("rock", (6, 2))
@@ -133,6 +135,61 @@ def test_first_of_along_the_chain_of_the_oracle(world: Any, asked: list[Any]) ->
     assert found.first == pytest.approx(first, abs=1e-12)
     assert found.tie == pytest.approx(tie, abs=1e-12)
     assert found.none == pytest.approx(none, abs=1e-12)
+
+
+def paths_of(chain: list[dict[int, float]], i: int = 0) -> Iterator[tuple[Fraction, list[int]]]:
+    """Every path from a state to the end, with its probability: the exact product of what the chain says."""
+    if not chain[i]:
+        yield Fraction(1), [i]
+    for j, p in chain[i].items():
+        for q, path in paths_of(chain, j):
+            yield Fraction(p) * q, [i, *path]
+
+
+def test_first_of_is_a_sum_over_paths() -> None:
+    world, asked = OracleRing(), [lambda s: s[1] == 2, lambda s: s[0] >= 3, lambda s: s[1] == 1]
+    chain, states = oracle_chain(world, [0, 2], [1], gamma_r=0.9)
+    outcome = {key: Fraction(0) for key in (0, 1, 2, "tie", "none")}
+    for p, path in paths_of(chain):
+        holding = next(filter(None, ([e for e in range(3) if asked[e](states[i])] for i in path)), ["none"])
+        outcome["tie" if len(holding) > 1 else holding[0]] += p  # type: ignore[index]
+    found = first_of(solve(world, Params(gamma_r=0.9), **EXACT), asked)
+    assert [*found.first, found.tie, found.none] == pytest.approx([float(p) for p in outcome.values()], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "cells"),
+    [
+        ("basics/carousel", 6, None),
+        ("hazards/ice_rink", 3, None),
+        ("pushing/wrong_push", 3, None),
+        ("magic/shortcut_that_may_close", 3, None),
+        ("jobst_challenges/asymmetric_freeing", 3, [(2, 2), (8, 2)]),
+    ],
+)
+def test_events_of_gridworlds_along_the_chain_of_the_oracle(name: str, steps: int, cells: Any) -> None:
+    path = worlds.find(name)
+    assert path is not None
+    plain = parse(path.read_text(), max_steps=steps)
+    world = load_world(name, max_steps=steps)
+    found = planning.robot_policy(
+        planning.GridPlanningWorld(plain), world.human_agent_indices, world.robot_agent_indices, planning.GridGoals(plain),
+        gamma_r=0.9, beta_r=7.0,
+    )  # fmt: skip
+    solution = solve(world, Params(gamma_r=0.9, beta_r=7.0), **EXACT)
+    agent, (x, y, *_) = len(world.agents) - 1, world.initial_state()[1][-1]
+    asked: list[Any] = [lambda s: s[1][agent][:2] != (x, y), lambda s: s[1][0][2] == 3]
+    ours: list[Any] = [
+        events.by_fields(lambda fields: ~fields.inside(agent, (x, y))),
+        events.by_fields(lambda fields: fields.direction(0) == 3),
+    ]
+    if cells is not None:
+        asked, ours = asked + [is_gone(*cell) for cell in cells], ours + [events.thing_gone("rock", cell) for cell in cells]
+    first, tie, none = first_by_hand(found["chain"], found["states"], asked)
+    assert sum(first) + tie > 0
+    for told in (asked, ours):
+        answer = first_of(solution, told)
+        assert [*answer.first, answer.tie, answer.none] == pytest.approx([*first, tie, none], abs=1e-10)
 
 
 def test_a_prior_of_ones_own_is_followed() -> None:
