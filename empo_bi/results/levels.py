@@ -88,12 +88,16 @@ class MemoryResults:
         return {}
 
     def get(self, t: int, name: str) -> Array:
-        if self._is_closed:
-            raise StoreError("this solution was closed; solve again")
+        self._check_open()
         return self._arrays[t, name]
 
     def has(self, t: int, name: str) -> bool:
+        self._check_open()
         return (t, name) in self._arrays
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreError("this solution was closed; solve again")
 
     def finish(self) -> None:
         pass

@@ -11,6 +11,7 @@ The *return* of an episode is what the robot's value is the expectation of,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import index
@@ -80,7 +81,7 @@ class Rollouts:
         return [self.solution.dag.states(t, np.array([place]))[0] for t, place in where]
 
 
-def draw_episodes(solution: Solution, n: int, seed: int = 0) -> Rollouts:
+def draw_episodes(solution: Solution, n: int, seed: int | Sequence[int] = 0) -> Rollouts:
     """Draw ``n`` episodes; a level's policies are computed once, for those states in which some episode is."""
     if index(n) < 1:
         raise ValueError(f"n={n}; draw at least one episode")

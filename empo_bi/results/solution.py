@@ -219,6 +219,11 @@ class Solution:
 
     def rows(self, name: str, t: int, place_M: IndexArray | None = None) -> FloatArray:
         """An array of level ``t`` as float64, for all states or for those at some places."""
+        array = self._at_rest(name, t)
+        return (array if place_M is None else array[place_M]).astype(np.float64)
+
+    def _at_rest(self, name: str, t: int) -> npt.NDArray[Any]:
+        """An array of level ``t`` as it rests, if there is one."""
         if (name == "vh" and self._given_prior is not None) or (name != "vh" and not self.has_robot):
             if name == "vh":
                 raise ValueError("phase 1 was not solved here, since a prior of your own was given; solve without it")
@@ -228,8 +233,7 @@ class Solution:
                 f"{name} was not kept when this was solved, only {', '.join(n for n in ARRAYS if self.results.has(t, n))}; "
                 "solve again, in a batch with 'keep: values'"
             )
-        array = self.results.get(t, name)
-        return (array if place_M is None else array[place_M]).astype(np.float64)
+        return self.results.get(t, name)
 
     def _by_level(self, name: str) -> ByLevel:
         return ByLevel(self.dag.horizon + 1, lambda t: self.rows(name, t))
@@ -287,7 +291,7 @@ class Solution:
     def human_policies(self) -> HumanPolicies:
         if self._given_prior is not None:
             raise ValueError("this solution was made for a prior of your own; ask that one for the humans' policies")
-        return HumanPolicies(self.blocks, self._setting, self.human_params, lambda t: self.results.get(t, "vh"))
+        return HumanPolicies(self.blocks, self._setting, self.human_params, lambda t: self._at_rest("vh", t))
 
     # --- policies -----------------------------------------------------------------------------------------------------
 
@@ -357,7 +361,7 @@ class Solution:
         mass_TS = reached_levels(self)
         return ByLevel(self.dag.horizon + 1, lambda t: mass_TS[t])
 
-    def rollouts(self, n: int, seed: int = 0) -> Rollouts:
+    def rollouts(self, n: int, seed: int | Sequence[int] = 0) -> Rollouts:
         """Draw ``n`` episodes under both policies, the humans acting by what they do over all goals."""
         from empo_bi.results.rollouts import draw_episodes
 
