@@ -17,6 +17,7 @@ from empo_bi.runtime.blocks import checked_workers
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 BACKENDS = ("local", "dask", "ray")
+CONNECT_SECONDS = 10  # for a scheduler to answer
 
 
 class Workers:
@@ -71,7 +72,7 @@ class DaskWorkers(Workers):
                 self._cluster = distributed.LocalCluster(
                     n_workers=checked_workers(n), threads_per_worker=1, dashboard_address=None, memory_limit=0
                 )
-            self._client = distributed.Client(scheduler or self._cluster, timeout=10)
+            self._client = distributed.Client(scheduler or self._cluster, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
             raise ClusterError(
                 f"{scheduler}: no Dask scheduler answers there ({error}); start one with `dask scheduler`, and give the "

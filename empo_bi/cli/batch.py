@@ -57,9 +57,13 @@ def batch(
         if dry_run:
             result = look_at_batch(spec, **options)
         else:
-            result = run_batch(
-                spec, **options, retry_failed=retry_failed, backend=backend, scheduler=scheduler, progress=not quiet
-            )
+            try:
+                result = run_batch(
+                    spec, **options, retry_failed=retry_failed, backend=backend, scheduler=scheduler, progress=not quiet
+                )
+            except KeyboardInterrupt as error:
+                error.add_note("Runs that are finished are kept, and the same command continues")
+                raise
     if as_json:
         print_json({
             "folder": str(result.folder),

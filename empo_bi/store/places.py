@@ -166,7 +166,8 @@ def place_of(store: Any) -> Place:
 
 def _remote(url: str) -> Store:
     try:
-        return FsspecStore.from_url(url)
+        # Only a disk has folders that have to be made.
+        return FsspecStore.from_url(url, storage_options={"auto_mkdir": True} if url.startswith("local://") else None)
     except ImportError as error:
         raise StoreError(f"{url}: URLs need the package fsspec, and one for the kind of place: pip install 'empo-bi[remote]'"
                          f" ({error})") from error  # fmt: skip

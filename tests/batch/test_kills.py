@@ -1,0 +1,93 @@
+"""A batch that is killed at any moment and run again makes the same table."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from batch.batches import lasting_csv
+
+from empo_bi import StoreLockedError, run_batch
+
+BATCH = """
+worlds: [asymmetric_freeing, basics/carousel, no_such_world]
+steps: {integers: [4, 6]}
+params:
+  zeta: {uniform: [1, 3]}
+  gamma_h: {uniform: [0.8, 1]}
+samples: 5
+seed: 3
+"""
+
+
+def start(batch: Path, out: Path, workers: int) -> subprocess.Popen[bytes]:
+    """In a group of its own, so that its workers can be killed with it."""
+    command = [sys.executable, "-m", "empo_bi", "batch", str(batch), "--out", str(out), "--workers", str(workers), "--quiet"]
+    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish(batch: Path, out: Path, keep: str) -> None:
+    for _ in range(50):
+        try:
+            run_batch(batch, out=out, keep=keep, workers=1, progress=False)
+            return
+        except StoreLockedError:  # a killed worker may take a moment to go
+            time.sleep(0.1)
+    pytest.fail("the lock of a killed batch stayed")
+
+
+@pytest.mark.parametrize(("keep", "workers", "kills"), [("values", 1, 10), ("summary", 2, 3)])
+def test_kills_at_random_moments_change_nothing(keep: str, workers: int, kills: int, tmp_path: Path) -> None:
+    batch = tmp_path / "batch.yaml"
+    batch.write_text(f"{BATCH}keep: {keep}\n")
+    begin = time.monotonic()
+    whole = start(batch, tmp_path / "whole", workers)
+    assert whole.wait() == 3  # one of the worlds does not exist
+    seconds = time.monotonic() - begin
+    rng, left = random.Random(f"{keep} {time.time_ns()}"), kills
+    n_done = []
+    while left:
+        process = start(batch, tmp_path / "killed", workers)
+        try:
+            process.wait(timeout=rng.uniform(0.3, 1.0) * seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            left -= 1
+        else:  # it got to its end: begin anew, so that all kills hit something
+            assert lasting_csv(tmp_path / "killed") == lasting_csv(tmp_path / "whole")
+            subprocess.run(["rm", "-rf", str(tmp_path / "killed")], check=True)
+        runs = tmp_path / "killed/runs"
+        n_done.append(sum('"status": "finished"' in file.read_text() for file in runs.glob("*/manifest.json")))
+    finish(batch, tmp_path / "killed", keep)
+    assert lasting_csv(tmp_path / "killed") == lasting_csv(tmp_path / "whole"), f"finished after each kill: {n_done}"
+    for folder in (tmp_path / "whole/runs").iterdir():  # what was kept is the same, too, to the byte
+        for file in folder.glob("solution-*/**/*"):
+            if file.is_file():
+                assert file.read_bytes() == (tmp_path / "killed" / file.relative_to(tmp_path / "whole")).read_bytes()
+
+
+def test_ctrl_c_stops_cleanly_and_the_same_command_continues(tmp_path: Path) -> None:
+    batch = tmp_path / "batch.yaml"
+    batch.write_text(BATCH)
+    process = start(batch, tmp_path / "runs", 2)
+    while not list((tmp_path / "runs/runs").glob("*/manifest.json")):
+        time.sleep(0.02)
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    if process.returncode == 3:
+        pytest.skip("the batch was faster than Ctrl-C")
+    assert process.returncode == 130, complaint.decode()
+    assert b"the same command continues" in complaint
+    assert b"Traceback" not in complaint
+    assert (tmp_path / "runs/table.csv").exists()
+    finish(batch, tmp_path / "runs", "values")
+    finish(batch, tmp_path / "whole", "values")
+    assert lasting_csv(tmp_path / "runs") == lasting_csv(tmp_path / "whole")

@@ -1,0 +1,114 @@
+"""Workers that die, locally and on a Dask cluster, and the runs they leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch.batches import SMALL, lasting, lasting_csv, run_here
+
+from empo_bi import ClusterError, run_batch
+from empo_bi.batch.workers import workers_for
+
+DEADLY = """
+import os, signal
+
+def deadly(solution):
+    if solution.params.zeta == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1
+"""
+
+
+def test_a_run_that_kills_its_worker_is_found_out_and_the_others_finish(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(DEADLY)
+    batch = {
+        "worlds": ["basics/first_steps", "basics/carousel"],
+        "steps": 2,
+        "params": {"zeta": [1, 2, 3]},
+        "keep": "summary",
+    }
+    result = run_batch({**batch, "metrics": f"{tmp_path}/m.py:deadly"}, out=tmp_path / "runs", workers=2, progress=False)
+    statuses = dict(zip(zip(result.table["world"], result.table["zeta"], strict=True), result.table["status"], strict=True))
+    assert {key for key, status in statuses.items() if status == "failed"} == {(world, 2) for world in batch["worlds"]}
+    assert result.n_finished == 4
+    assert all("died twice" in row["error"] and "memory_limit" in row["error"] for row in result.failed)
+
+
+def test_what_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("empo_bi.batch.workers.CONNECT_SECONDS", 0.5)
+    with pytest.raises(ClusterError, match=r"no Dask scheduler answers there .* `dask scheduler`"):
+        workers_for("dask", 1, "tcp://127.0.0.1:9")
+    with pytest.raises(ValueError, match="Did you mean 'dask'"):
+        workers_for("dusk", 1, None)
+
+
+# --- Dask -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
+        yield cluster
+
+
+SLOW = """
+import os, pathlib, time
+
+def slow(solution):
+    (pathlib.Path(__file__).parent / f"{os.getpid()}.pid").touch()
+    time.sleep(0.1)
+    return solution.dag.n_states
+"""
+
+
+def test_a_dask_cluster_loses_a_worker_and_no_run(cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(SLOW)
+    batch = {**SMALL, "worlds": ["basics/[c-o]*", "pushing/mirror_freeing"], "metrics": f"{tmp_path}/m.py:slow"}
+    run_here(batch, tmp_path / "here")
+    for file in tmp_path.glob("*.pid"):
+        file.unlink()
+    killed = []
+
+    def kill_one() -> None:
+        while not (found := [int(file.stem) for file in tmp_path.glob("*.pid")]):  # somebody is at work
+            time.sleep(0.01)
+        killed.append(found[0])
+        os.kill(found[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    result = run_batch(batch, out=tmp_path / "there", scheduler=cluster.scheduler_address, progress=False)
+    killer.join()
+    workers = {int(file.stem) for file in tmp_path.glob("*.pid")}
+    assert os.getpid() not in workers
+    assert len(workers) >= 2
+    assert killed
+    assert result.is_complete, result.summary()
+    assert lasting_csv(tmp_path / "there") == lasting_csv(tmp_path / "here")
+    for store in (tmp_path / "here/runs").glob("*/solution-*"):
+        for file in store.rglob("*"):
+            if file.is_file():
+                assert file.read_bytes() == (tmp_path / "there" / file.relative_to(tmp_path / "here")).read_bytes()
+
+
+def test_stores_of_a_cluster_may_be_at_a_url(cluster: Any, tmp_path: Path) -> None:
+    expected = run_here(SMALL, tmp_path / "here")
+    url = f"local://{tmp_path}/there"  # by way of fsspec, to where all workers see it
+    result = run_batch(SMALL, out=url, scheduler=cluster.scheduler_address, progress=False)
+    assert lasting(result.table) == lasting(expected.table)
+    assert (tmp_path / "there/table.parquet").exists()
+    assert run_batch(SMALL, out=url, scheduler=cluster.scheduler_address, progress=False).n_skipped == 8
+
+
+def test_a_cluster_of_our_own(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    result = run_batch(SMALL, out=tmp_path / "runs", backend="dask", workers=2, progress=False)
+    assert result.is_complete
