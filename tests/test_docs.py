@@ -7,11 +7,13 @@ import importlib
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import empo_bi
+from empo_bi.batch.spec import KEYS, read_spec
 from empo_bi.world.codes import ACTION_SETS, CELL_CODES
 from empo_bi.world.slips import KNOWN_KEYS
 
@@ -31,12 +33,20 @@ MODULES = [
     "empo_bi.memory.profiler",
     "empo_bi.memory.sizes",
     "empo_bi.planner.plan",
+    "empo_bi.opening",
+    "empo_bi.batch.batch",
+    "empo_bi.batch.spec",
+    "empo_bi.batch.table",
 ]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if "__main__" in path.read_text(encoding="utf-8"))
+SMALLER = {"freeing_sweep.py": ["--samples", "12", "--steps", "3", "5", "--workers", "1", "--plot", "drivers.png"]}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_python_code_of_a_page_runs_from_top_to_bottom(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_code_of_a_page_runs_from_top_to_bottom(
+    page: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some write to the present folder
     namespace: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     for block in blocks:
@@ -53,8 +63,11 @@ def test_the_examples_in_docstrings_are_right(name: str, tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_runs_and_explains_itself(path: Path) -> None:
-    run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+def test_an_example_runs_and_explains_itself(path: Path, tmp_path: Path) -> None:
+    options = SMALLER.get(path.name, [])
+    options += ["--out", str(tmp_path / "runs")] if options else []
+    command = [sys.executable, str(path), *options]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert run.stdout.strip()
     usage = subprocess.run([sys.executable, str(path), "--help"], capture_output=True, text=True, check=True)
     assert "usage" in usage.stdout
@@ -80,6 +93,15 @@ def test_the_page_on_world_files_names_every_key_code_and_action_set() -> None:
     spelled = {code for code in CELL_CODES if f"`{code}`" in page}
     families = {code for code in CELL_CODES if f"`{code[0]}?`" in page}
     assert sorted(set(CELL_CODES) - spelled - families) == []
+
+
+def test_the_batches_shown_in_the_docs_are_such_and_the_worked_example_is_the_one_that_is_shipped() -> None:
+    page = (ROOT / "docs" / "batch.md").read_text(encoding="utf-8")
+    first, worked = (read_spec(block) for block in re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL))
+    assert first.samples == 50
+    shipped = read_spec(ROOT / "examples" / "freeing_sweep.yaml")
+    assert worked == replace(shipped, out=worked.out, folder=worked.folder, metrics=worked.metrics)
+    assert [key for key in KEYS if f"`{key}`" not in page] == []
 
 
 def test_the_map_shown_in_the_readme_is_the_world_loaded_there() -> None:

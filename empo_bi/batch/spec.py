@@ -22,6 +22,12 @@ KEEPS = {  # what remains of a run, and which arrays that takes
     "policies": ("vh", "qr"),
     "summary": (),
 }
+KEYS = {  # of a batch file, and what reads them
+    "worlds": "_worlds", "steps": "_steps", "params": "_params", "overrides": "_overrides", "samples": "_count",
+    "seed": "_seeds", "repetitions": "_count", "rollouts": "_count", "metrics": "_metrics", "keep": "_keep",
+    "per_goal": "_flag", "precision": "_precision", "max_states": "_count", "memory_limit": "_size",
+    "workers": "_workers", "out": "_out",
+}  # fmt: skip
 PARAMETERS = [field.name for field in fields(Params) if field.name != "believed_others_policy"]
 
 
@@ -122,15 +128,9 @@ class _Reader:
         return BatchFileError(f"{self._origin}{f':{line}' if line else ''}: {key}: {message}")
 
     def spec(self) -> BatchSpec:
-        known = {
-            "worlds": self._worlds, "steps": self._steps, "params": self._params, "overrides": self._overrides,
-            "samples": self._count, "seed": self._seeds, "repetitions": self._count, "rollouts": self._count,
-            "metrics": self._metrics, "keep": self._keep, "per_goal": self._flag, "precision": self._precision,
-            "max_states": self._count, "memory_limit": self._size, "workers": self._workers, "out": self._out,
-        }  # fmt: skip
         for key in self._content:
-            if key not in known:
-                hint = did_you_mean(str(key), known) or f" There are {', '.join(known)}."
+            if key not in KEYS:
+                hint = did_you_mean(str(key), KEYS) or f" There are {', '.join(KEYS)}."
                 moved = f" {key} is a parameter of the theory: write it below 'params'." if key in PARAMETERS else ""
                 raise self._error(str(key), message=f"there is no such key.{moved or hint}")
         if "worlds" not in self._content:
@@ -138,7 +138,7 @@ class _Reader:
         found: dict[str, Any] = {}
         for key, value in self._content.items():
             name = "seeds" if key == "seed" else key
-            found[name] = known[key](key, value)
+            found[name] = getattr(self, KEYS[key])(key, value)
         spec = BatchSpec(**{"out": f"runs/{self._name}", **found, "folder": self._folder})
         self._check_samples(spec)
         return spec
