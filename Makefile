@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-all lint format bench bench-dag bench-solve bench-memory bench-plan clean
+.PHONY: help demo test test-all lint format bench bench-dag bench-solve bench-memory bench-plan bench-batch clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ bench-memory: $(VENV)/.installed  ## how small DAGs and solutions of the shipped
 
 bench-plan: $(VENV)/.installed  ## hold the planner's predictions to real runs (several minutes)
 	$(BIN)/python benchmarks/bench_plan.py
+
+bench-batch: $(VENV)/.installed  ## measure a batch against a shell loop of single commands (some minutes)
+	$(BIN)/python benchmarks/bench_batch.py
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -38,7 +38,7 @@ def open_solution(path: Any, *, world: Any = None, progress: bool = True) -> Sol
     >>> folder = tempfile.mkdtemp()
     >>> first = solve(load_world("basics/first_steps", max_steps=3), Params(zeta=2), out=folder, progress=False)
     >>> again = open_solution(folder)
-    >>> again.params.zeta, again.values.V_r[0][0] == first.values.V_r[0][0]
+    >>> again.params.zeta, bool(again.values.V_r[0][0] == first.values.V_r[0][0])
     (2.0, True)
     """
     from empo_bi.batch.folder import Folder

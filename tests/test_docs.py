@@ -158,6 +158,13 @@ def test_the_table_of_memory_runs_on_small_worlds() -> None:
     assert len(re.findall(r"\n +asymmetric_freeing +5 +1,253 .*x\n", done.stdout)) == 4
 
 
+def test_the_benchmark_of_batches_runs_on_few_settings() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "bench_batch.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"batch, 1 worker .*x ", done.stdout)) == 2
+
+
 def test_the_benchmark_of_the_planner_runs_on_small_horizons() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "bench_plan.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
