@@ -1,8 +1,8 @@
 """A parameter sweep as a batch against a shell loop of single commands.
 
 The batch is examples/freeing_sweep.yaml: 200 settings of a world with two humans and a robot, horizons 8 to 14. The loop
-calls `empo-bi solve` for some of the same settings, one after the other, as a shell script would; it computes no metric, which
-favours it. Both are measured in this run, in processes of their own.
+calls `empo-bi solve` for some of the same settings, one after the other, as a shell script would; it computes no metric,
+which favours it. Both are measured in this run, in processes of their own.
 
     python benchmarks/bench_batch.py            # some minutes
     python benchmarks/bench_batch.py --quick    # a few settings only

@@ -66,7 +66,10 @@ def _opened(folder: Any, store: str, dag: Dag) -> Solution:
     from empo_bi.store.places import place_of
     from empo_bi.store.zarr_results import ZarrResults
 
-    content = ZarrResults.open(place_of(inside(folder.place, store))).manifest["content"]
+    results = ZarrResults.open(place_of(inside(folder.place, store)))
+    if results.next_level >= 0:
+        raise StoreNotFoundError(f"{results.place.name}: is not finished; call solve again, or run its batch, to continue")
+    content = results.manifest["content"]
     own = [part for part in _USERS_OWN if content[part] != "none"]
     if own or content["human_params"] is not None:
         raise StoreMismatchError(

@@ -65,14 +65,15 @@ class Table:
         pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
         return bytes(sink.getvalue().to_pybytes())
 
-    def write(self, folder: Folder) -> list[str]:
-        """Write ``table.csv`` and ``table.parquet``; returns the names of those that were."""
-        folder.write_bytes("table.csv", self.to_csv().encode())
+    def write(self, folder: Folder) -> None:
+        """Write ``table.csv`` and, where pyarrow is installed, ``table.parquet``, unless they are there already."""
+        text = self.to_csv().encode()
+        if folder.read_bytes("table.csv") == text and "table.parquet" in folder.names("table"):
+            return  # pyarrow takes half a second to be loaded
         parquet = self.to_parquet()
-        if parquet is None:
-            return ["table.csv"]
-        folder.write_bytes("table.parquet", parquet)
-        return ["table.csv", "table.parquet"]
+        if parquet is not None:
+            folder.write_bytes("table.parquet", parquet)
+        folder.write_bytes("table.csv", text)  # the last, so that both are of one time
 
 
 def _as_text(value: Any) -> str:

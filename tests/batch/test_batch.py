@@ -334,3 +334,31 @@ def test_worlds_written_in_python_take_part(tmp_path: Path) -> None:
     assert run_batch(tmp_path / "batch.yaml", workers=1, progress=False).n_skipped == 2
     with open_solution(tmp_path / "runs/runs" / result.table["run"][0]) as solution:
         assert solution.values.V_r[0][0] == result.table["V_r"][0]
+
+
+# --- rollouts ---------------------------------------------------------------------------------------------------------
+
+
+def test_rollouts_estimate_what_is_exact_and_are_the_same_each_time(tmp_path: Path) -> None:
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 5, "params": {"gamma_h": 0.9}, "rollouts": 400, "keep": "summary"}
+    result = run_here(batch, tmp_path / "runs")
+    [row] = result.table.rows
+    assert row["rollouts"] == 400
+    assert abs(row["rollout_V_r"] - row["V_r"]) < 5 * row["rollout_V_r_error"] + 1e-9
+    assert lasting(run_here(batch, tmp_path / "again").table) == lasting(result.table)
+    more = run_here({**batch, "rollouts": 500}, tmp_path / "runs")
+    assert more.n_skipped == 0
+    assert more.table["rollouts"] == [500]
+
+
+def test_repetitions_have_rollouts_of_their_own(tmp_path: Path) -> None:
+    batch = {"worlds": "asymmetric_freeing", "steps": 6, "rollouts": 20, "repetitions": 3, "params": {"gamma_h": 0.9}}
+    result = run_here(batch, tmp_path / "runs")
+    assert result.table["repetition"] == [0, 1, 2]
+    assert len(set(result.table["V_r"])) == 1
+    assert len(set(result.table["rollout_V_r"])) == 3
+    # The first repetition is the run that is asked for without repetitions.
+    assert run_here({**batch, "repetitions": 1}, tmp_path / "runs").n_skipped == 1
+    seeded = run_here({**batch, "repetitions": 1, "seed": 7}, tmp_path / "runs")
+    assert seeded.n_skipped == 0
+    assert seeded.table["rollout_V_r"][0] not in result.table["rollout_V_r"]

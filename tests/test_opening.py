@@ -1,0 +1,77 @@
+"""Solutions that are opened again, and what is said where that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planning_worlds import TwoSteps
+
+from empo_bi import Params, StoreMismatchError, StoreNotFoundError, load_world, open_solution, solve
+
+
+def belief(state: Any, human: int, action: int) -> list[tuple[float, Any]]:
+    return [(1.0, [0, 0, 0])]
+
+
+@pytest.mark.parametrize("precision", ["float16", "float64"])
+@pytest.mark.parametrize("phase_2", [True, False])
+def test_a_solution_is_what_it_was(precision: str, phase_2: bool, tmp_path: Path) -> None:
+    params = Params(beta_h=float("inf"), gamma_h=0.9, rho_r=0.3, optimistic=True, zeta=2, terminal_Vr=-1)
+    world = load_world("pushing/mirror_freeing", max_steps=4)
+    first = solve(world, params, out=tmp_path, precision=precision, phase_2=phase_2, progress=False)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with open_solution(tmp_path) as again:
+        assert again.params.describe() == params.describe()
+        for t in range(5):
+            np.testing.assert_array_equal(again.values.Vh_m[t], first.values.Vh_m[t])
+            if phase_2:
+                np.testing.assert_array_equal(again.values.V_r[t], first.values.V_r[t])
+        assert again.precision == first.precision
+        assert (again.has_robot, again.humans, again.robots) == (phase_2, first.humans, first.robots)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_of_several_solutions_one_has_to_be_named(tmp_path: Path) -> None:
+    world = load_world("basics/first_steps", max_steps=3)
+    solve(world, [Params(zeta=1), Params(zeta=2)], out=tmp_path, progress=False)
+    with pytest.raises(StoreMismatchError, match="has 2 solutions; give the folder of one of them: solution-"):
+        open_solution(tmp_path)
+    zetas = [open_solution(folder).params.zeta for folder in sorted(tmp_path.glob("solution-*"))]
+    assert sorted(zetas) == [1, 2]
+
+
+def test_worlds_in_python_have_to_be_given(tmp_path: Path) -> None:
+    first = solve(TwoSteps(), Params(zeta=2), out=tmp_path, progress=False)
+    with pytest.raises(StoreMismatchError, match=r"give it as world=\.\.\."):
+        open_solution(tmp_path)
+    assert open_solution(tmp_path, world=TwoSteps()).values.V_r[0][0] == first.values.V_r[0][0]
+    with pytest.raises(StoreMismatchError, match="was made for"):
+        open_solution(tmp_path, world=TwoSteps(3))
+
+
+def test_what_was_solved_with_functions_of_users_is_not_opened_without_them(tmp_path: Path) -> None:
+    world = load_world("pushing/mirror_freeing", max_steps=3)
+    solve(world, Params(believed_others_policy=belief), out=tmp_path, progress=False)
+    with pytest.raises(StoreMismatchError, match=r"functions or settings of your own \(belief\)"):
+        open_solution(tmp_path)
+
+
+def test_where_nothing_is_that_is_said(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "nowhere", tmp_path / "solution-123"):
+        with pytest.raises(StoreNotFoundError):
+            open_solution(place)
+
+
+def test_an_unfinished_solution_is_not_continued_by_opening_it(tmp_path: Path) -> None:
+    world = load_world("pushing/mirror_freeing", max_steps=4)
+    solve(world, Params(), out=tmp_path, progress=False)
+    store = next(tmp_path.glob("solution-*"))
+    for t in (0, 1):
+        for path in sorted((store / f"level_0000{t}").rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+        (store / f"level_0000{t}").rmdir()
+    with pytest.raises(StoreNotFoundError, match="is not finished; call solve again"):
+        open_solution(tmp_path)
