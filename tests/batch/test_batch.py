@@ -352,7 +352,7 @@ def test_rollouts_estimate_what_is_exact_and_are_the_same_each_time(tmp_path: Pa
 
 
 def test_repetitions_have_rollouts_of_their_own(tmp_path: Path) -> None:
-    batch = {"worlds": "asymmetric_freeing", "steps": 6, "rollouts": 20, "repetitions": 3, "params": {"gamma_h": 0.9}}
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 9, "rollouts": 20, "repetitions": 3, "params": {"beta_r": 5}}
     result = run_here(batch, tmp_path / "runs")
     assert result.table["repetition"] == [0, 1, 2]
     assert len(set(result.table["V_r"])) == 1
