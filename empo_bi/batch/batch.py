@@ -17,7 +17,7 @@ from empo_bi.batch.spec import BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import Pass, Wishes, do_pass
 from empo_bi.batch.workers import Workers, workers_for
-from empo_bi.errors import WorkerDiedError, counted
+from empo_bi.errors import ClusterError, WorkerDiedError, counted
 from empo_bi.keeping import is_url
 from empo_bi.runtime.progress import run_bar, say
 
@@ -145,8 +145,9 @@ class _Batch:
         self._spec, self._asked = spec, manifests.asked_of(
             keep=spec.keep, per_goal=spec.per_goal, rollouts=spec.rollouts, metrics=metrics, precision=spec.precision
         )  # fmt: skip
-        self._folder = Folder(spec.out)
+        self._folder, self._call = Folder(spec.out), os.urandom(8).hex()
         self._runs = runs_of(spec)
+        self._by_key = {run.key: run for run in self._runs}
         self._manifests: dict[str, Json] = {}  # of runs that are finished or failed
         for run in self._by_key.values():
             found = self._read(run)
@@ -154,10 +155,6 @@ class _Batch:
                 assert found is not None
                 self._manifests[run.key] = found
         self._n_skipped = sum(run.key in self._manifests for run in self._runs)
-
-    @property
-    def _by_key(self) -> dict[str, Run]:
-        return {run.key: run for run in self._runs}
 
     def _read(self, run: Run) -> Json | None:
         return manifests.read_manifest(self._folder_of(run))
@@ -181,29 +178,40 @@ class _Batch:
         return BatchResult(self._folder, Table(self._rows()), self._n_skipped)
 
     def _work_on(self, runs: Sequence[Run], workers: Workers, bar: Any) -> None:
+        """Do all passes. After a crash, what was in work is tried alone, and what had not begun is begun again."""
         spec = self._spec
         wishes = Wishes(
-            out=str(self._folder), asked=self._asked, keep=spec.keep, precision=spec.precision, per_goal=spec.per_goal,
-            rollouts=spec.rollouts, metrics=spec.metrics, memory_limit=spec.memory_limit, max_states=spec.max_states,
-            sharing=workers.sharing,
+            out=str(self._folder), call=self._call, asked=self._asked, keep=spec.keep, precision=spec.precision,
+            per_goal=spec.per_goal, rollouts=spec.rollouts, metrics=spec.metrics, memory_limit=spec.memory_limit,
+            max_states=spec.max_states, sharing=workers.sharing,
         )  # fmt: skip
+        left = list(runs)
+        while left:
+            try:
+                self._do_passes(passes_of(left, wishes, workers.n), workers, bar)
+                return
+            except workers.crashes as error:
+                say("a worker died; what was in work is tried again, each run in a process of its own")
+                suspects = [run for run in left if self._state_of(run) == manifests.RUNNING]
+                for run in suspects:
+                    self._try_alone(run, wishes, workers)
+                n_before, left = len(left), [run for run in left if self._state_of(run) is None]
+                if len(left) == n_before:
+                    raise ClusterError(f"workers die before they begin to work ({type(error).__name__}: {error})") from error
+                bar.update(len(suspects))
+
+    def _do_passes(self, passes: Sequence[Pass], workers: Workers, bar: Any) -> None:
         written = time.monotonic()
-        try:
-            for n in workers.map(do_pass, passes_of(runs, wishes, workers.n)):
-                bar.update(n)
-                if time.monotonic() - written > TABLE_SECONDS:
-                    self._write_table()
-                    written = time.monotonic()
-        except workers.crashes:
-            say("a worker died; what it was working on is tried again, each run in a process of its own")
-        for run in runs:  # those that a crash left, if there was one
-            found = self._read(run)
-            if found is not None and found["status"] == manifests.RUNNING:
-                self._try_alone(run, wishes, workers)
-                bar.update(1)
-        begun = [run for run in runs if self._read(run) is None]
-        if begun:  # the crash was before them
-            self._work_on(begun, workers, bar)
+        for n in workers.map(do_pass, passes):
+            bar.update(n)
+            if time.monotonic() - written > TABLE_SECONDS:
+                self._write_table()
+                written = time.monotonic()
+
+    def _state_of(self, run: Run) -> str | None:
+        """What has become of a run since this batch was called; None if it has not begun."""
+        found = self._read(run)
+        return found["status"] if found is not None and found["call"] == self._call else None
 
     def _try_alone(self, run: Run, wishes: Wishes, workers: Workers) -> None:
         try:
@@ -213,7 +221,8 @@ class _Batch:
             self._fail(run, WorkerDiedError(f"{died}: give a memory_limit, or use fewer workers"))
 
     def _fail(self, run: Run, error: Exception) -> None:
-        self._folder_of(run).write_json(manifests.FILE, manifests.failed(manifests.begun(run, self._asked), error))
+        begun = manifests.begun(run, self._asked, self._call)
+        self._folder_of(run).write_json(manifests.FILE, manifests.failed(begun, error))
         self._folder_of(run).log(f"failed: {error}")
 
     def _rows(self) -> list[Json]:

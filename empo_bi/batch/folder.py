@@ -11,6 +11,7 @@ from typing import Any
 
 from empo_bi.errors import StoreError
 from empo_bi.keeping import inside, is_url
+from empo_bi.store.reporting import reporting
 
 Json = dict[str, Any]
 
@@ -50,6 +51,10 @@ class Folder:
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """A reader, or a run after a kill, finds the old file or the new one, never a part."""
+        with reporting(str(self)):
+            self._write_bytes(name, data)
+
+    def _write_bytes(self, name: str, data: bytes) -> None:
         if is_url(self.place):
             system, path = self._remote()
             system.makedirs(path, exist_ok=True)
@@ -83,9 +88,10 @@ class Folder:
         if is_url(self.place):
             self.write_bytes("log.txt", (self.read_bytes("log.txt") or b"") + lines.encode())
             return
-        self.place.mkdir(parents=True, exist_ok=True)
-        with open(self.place / "log.txt", "a", encoding="utf-8") as file:
-            file.write(lines)
+        with reporting(str(self)):
+            self.place.mkdir(parents=True, exist_ok=True)
+            with open(self.place / "log.txt", "a", encoding="utf-8") as file:
+                file.write(lines)
 
     def names(self, prefix: str = "") -> list[str]:
         """What is there and begins so, in alphabetical order; files of locks do not count."""

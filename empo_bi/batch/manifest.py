@@ -33,8 +33,8 @@ def read_manifest(folder: Folder) -> Json | None:
     return found if found is not None and (found.get("format"), found.get("version")) == (FORMAT, VERSION) else None
 
 
-def begun(run: Run, asked: Json) -> Json:
-    """The manifest of a run that is about to begin; ``asked`` is what :func:`asked_of` says."""
+def begun(run: Run, asked: Json, call: str) -> Json:
+    """The manifest of a run that is about to begin; ``asked`` is what :func:`asked_of` says, ``call`` tells who asks."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -46,6 +46,7 @@ def begun(run: Run, asked: Json) -> Json:
         "given_steps": run.given_steps,
         "params": Params(**run.params).describe(),
         "asked": asked,
+        "call": call,
         "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
         "versions": _versions(),
         "machine": _machine(),

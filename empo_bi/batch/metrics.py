@@ -49,7 +49,7 @@ class Metric:
         """What it says of a solution: a column, or several if it returns a mapping."""
         try:
             found = self.function(solution)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise MetricError(f"metric {self.name}: {type(error).__name__}: {error}") from error
         if isinstance(found, Mapping):
             return {f"{self.name}.{part}": self._plain(value) for part, value in found.items()}
@@ -89,7 +89,7 @@ def function_of(reference: str, folder: Path) -> Callable[..., Any]:
             module = _module_at(folder / Path(module_name).expanduser())
         else:
             module = _module_called(module_name, folder)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise MetricError(
             f"{reference}: cannot be imported ({type(error).__name__}: {error}); expected {EXAMPLE}"
         ) from error

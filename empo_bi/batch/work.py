@@ -37,6 +37,7 @@ class Wishes:
     """What is wanted of all runs of a batch."""
 
     out: str
+    call: str  # of run_batch that wishes this
     asked: Json  # as manifests have it
     keep: str
     precision: str
@@ -72,7 +73,7 @@ class Pass:
 def do_pass(work: Pass) -> int:
     """Solve runs, and write what came of each to its folder; returns their number. Failures are written down as well."""
     reset_peak()
-    begun = {run: manifests.begun(run, work.wishes.asked) for run in work.runs}
+    begun = {run: manifests.begun(run, work.wishes.asked, work.wishes.call) for run in work.runs}
     for run, manifest in begun.items():
         work.folder_of(run).write_json(manifests.FILE, manifest)
         work.folder_of(run).log(f"begun on {manifest['machine']['host']}: {run.about.get('title', run.world.name)}")

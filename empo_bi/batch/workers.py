@@ -83,10 +83,13 @@ class DaskWorkers(Workers):
 
     def _look_at_workers(self) -> None:
         self._client.wait_for_workers(1, timeout=60)
-        found = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        self.n = sum(worker["nthreads"] for worker in found)
-        self._sharing = max(Counter(worker["host"] for worker in found for _ in range(worker["nthreads"])).values())
-        if any(worker["nthreads"] > 1 for worker in found):
+        threads = self._client.nthreads()  # by address
+        self.n = sum(threads.values())
+        hosts: Counter[str] = Counter()
+        for address, n in threads.items():
+            hosts[address.rpartition(":")[0]] += n
+        self._sharing = max(hosts.values())
+        if any(n > 1 for n in threads.values()):
             warnings.warn(
                 "some Dask workers have several threads, in which runs share a memory limit; start them with --nthreads 1",
                 RuntimeWarning,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from empo_bi.errors import StoreError
 from empo_bi.store.encoded import Json
-from empo_bi.store.zarr_files import ZarrFiles, one_blosc_thread, reporting
+from empo_bi.store.reporting import reporting
+from empo_bi.store.zarr_files import ZarrFiles, one_blosc_thread
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ What is damaged is reported by group and array, and never used.
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import json
 import warnings
@@ -21,7 +20,7 @@ from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
-from empo_bi.errors import DamagedStoreError, StoreError
+from empo_bi.errors import DamagedStoreError
 from empo_bi.store.encoded import Array, Compression, Json, array_files, group_file, little_endian
 from empo_bi.store.layout import ATTRIBUTE, spoken
 
@@ -145,23 +144,6 @@ def one_blosc_thread() -> Iterator[None]:
         yield
     finally:
         numcodecs.blosc.set_nthreads(before)
-
-
-@contextlib.contextmanager
-def reporting(name: str, t: int | None = None) -> Iterator[None]:
-    """Turn what the system says while writing into what the user should do."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except OSError as error:
-        doing = f"{name}: " + ("cannot be written" if t is None else f"level {t} cannot be written")
-        kept = "Levels that were committed are kept: run the same command again to continue"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreError(f"{doing}: the disk is full ({error}). {kept} when there is room") from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise StoreError(f"{doing}: no permission ({error}). Choose a place that you may write to") from error
-        raise StoreError(f"{doing}: {error}. {kept}") from error
 
 
 def _checksum_of_array(array: Array) -> str:

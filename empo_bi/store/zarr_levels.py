@@ -34,7 +34,8 @@ from empo_bi.store.cache import SliceCache
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.layout import FINISHED, FORMAT, HEAD_ARRAYS, ROOT, VERSION, frontier_name, is_our_name, level_name
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
-from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles, reporting
+from empo_bi.store.reporting import reporting
+from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles
 
 
 class ZarrLevels:

@@ -22,7 +22,8 @@ from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.encoded import Compression, Json
 from empo_bi.store.layout import ROOT, is_half_a_file, level_name
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
-from empo_bi.store.zarr_files import ZarrFiles, reporting
+from empo_bi.store.reporting import reporting
+from empo_bi.store.zarr_files import ZarrFiles
 
 FORMAT, VERSION = "empo_bi solution", 1
 REMEDY = "To make it anew, call solve with overwrite=True, or delete it"
