@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PARALLEL := -n 2 --dist loadfile  # processes that share the tests, a file at a time
 
 .PHONY: help demo test test-all lint format bench bench-dag bench-solve bench-memory bench-plan bench-batch clean
 
@@ -19,10 +20,10 @@ demo: $(VENV)/.installed  ## show a world, count what can happen in it, and solv
 	$(BIN)/python examples/phase2_backward_induction.py --steps 12 --beta-r 50
 
 test: lint  ## lint, type check and the default tests (a few minutes)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-all: lint  ## the default tests and the slow ones
-	$(BIN)/python -m pytest -m ''
+	$(BIN)/python -m pytest $(PARALLEL) -m ''
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .
