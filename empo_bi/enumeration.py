@@ -25,7 +25,7 @@ from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
-from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.blocks import active_cluster, checked_workers
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.layout import FORMAT, VERSION
@@ -280,7 +280,9 @@ def explorer_for(
 ) -> Explorer:
     """The explorer that a world needs."""
     if isinstance(world, GridWorld):
-        block_bytes = budget.share(1 / 8 / options["workers"], at_most=BLOCK_BYTES)
+        cluster = active_cluster()
+        at_a_time = options["workers"] if cluster is None else max(options["workers"], cluster.n_workers)
+        block_bytes = budget.share(1 / 8 / at_a_time, at_most=BLOCK_BYTES)
         return GridExplorer(world, goals, block_entries=max(_FEWEST_PAIRS, block_bytes // _BYTES_PER_PAIR), **options)
     if getattr(world, "time_homogeneous", False) is True:
         return SharedExplorer(world, goals, **options)

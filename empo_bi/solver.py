@@ -21,6 +21,7 @@ from empo_bi.backward.phases import (
     Setting,
 )
 from empo_bi.backward.profiles import Profiles
+from empo_bi.backward.remote import workers_or_errands
 from empo_bi.backward.sweep import Strand, Sweep
 from empo_bi.checks import check_dag, check_out, checked_agents, checked_generator
 from empo_bi.dag.dag import Dag
@@ -311,7 +312,7 @@ class Solver:
             self.dag.levels.give_back()
             trim()
         budget = self._budget if chosen else Budget()  # what is there already is only opened
-        sizes = sizes_for(shape, self.dag.levels.sizes, budget, self._workers)
+        sizes = sizes_for(shape, self.dag.levels.sizes, budget, workers_or_errands(self._workers))
         self.dag.levels.give_back(sizes.cache_bytes)
         return sizes
 

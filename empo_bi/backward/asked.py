@@ -5,16 +5,16 @@ All of it is asked state by state and turned into the arrays that kernels read. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from empo_bi.backward.blocks import Block
-from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.goals import Columns
 from empo_bi.backward.profiles import Profiles
-from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_world import all_profiles_of
 from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import InvalidWorldError, short_repr
@@ -33,12 +33,12 @@ def has_own_durations(world: Any) -> bool:
     )
 
 
-def durations_of(dag: Dag, block: Block, states: Sequence[Any]) -> FloatArray:
+def durations_of(world: Any, block: Block, states: Sequence[Any]) -> FloatArray:
     """How long each entry of a block's stretch takes, (K,); those of rows without a state here stay 1."""
-    world, profiles = dag.world, all_profiles_of(dag.world)
+    profiles = all_profiles_of(world)
     duration_K = np.ones(len(block.succ_K))
-    count_MJ = block.counts_of(dag.n_profiles)
-    entry = iter(block.entries_of(dag.n_profiles).tolist())
+    count_MJ = block.counts_of(len(profiles))
+    entry = iter(block.entries_of(len(profiles)).tolist())
     for state, counts in zip(states, count_MJ.tolist(), strict=True):
         for profile, n in zip(profiles, counts, strict=True):
             transitions = world.transition_probabilities(state, list(profile))
@@ -70,8 +70,8 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[Any]) -> Flo
     for m, state in enumerate(states):
         for h, human in enumerate(profiles.humans):
             for action in range(profiles.n_actions):
-                told = belief(state, human, action)
                 asked = f"believed_others_policy({short_repr(state)}, {human}, {action})"
+                told = answer_of(partial(belief, state, human, action), asked)
                 try:
                     pairs = [
                         (float(probability), tuple(action if i == human else index(actions[i]) for i in profiles.humans))
@@ -93,7 +93,7 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[Any]) -> Flo
 
 
 def joint_policies_of(
-    prior: Any, profiles: Profiles, goals: GoalColumns, states: Sequence[Any], has_NX: Any
+    prior: Any, profiles: Profiles, goals: Columns, states: Sequence[Any], has_NX: Any
 ) -> tuple[FloatArray, FloatArray]:
     """What a prior says of all humans together: ``joint_MU``, and with one of them pursuing one goal ``joint_MXU``."""
     n_u = len(profiles.action_UH)
@@ -122,13 +122,23 @@ def joint_policies_of(
             raise ValueError(f"{asked} gave {short_repr(distribution)}: nothing has a positive probability")
 
     for m, state in enumerate(states):
-        put(joint_MU[m], prior.profile_distribution(state), f"profile_distribution({short_repr(state)})")
+        asked = f"profile_distribution({short_repr(state)})"
+        put(joint_MU[m], answer_of(partial(prior.profile_distribution, state), asked), asked)
         has_X = has_NX[m if len(has_NX) > 1 else 0]
         for h, human in enumerate(profiles.humans):
             for g, goal in enumerate(goals.goals[h]):
                 x = h * goals.n_goals + g
                 if has_X[x] and goal is not None:
-                    distribution = prior.profile_distribution_with_fixed_goal(state, human, goal)
                     asked = f"profile_distribution_with_fixed_goal({short_repr(state)}, {human}, {short_repr(goal)})"
-                    put(joint_MXU[m, x], distribution, asked)
+                    ask = partial(prior.profile_distribution_with_fixed_goal, state, human, goal)
+                    put(joint_MXU[m, x], answer_of(ask, asked), asked)
     return joint_MU, joint_MXU
+
+
+def answer_of(ask: Callable[[], Any], asked: str) -> Any:
+    """What a user's function says; an exception of its own comes with the question."""
+    try:
+        return ask()
+    except Exception as error:
+        error.add_note(f"({asked} was asked)")
+        raise

@@ -97,8 +97,11 @@ class LevelBlocks:
         """All states of level ``t`` that go on, in some order; those in no block are terminal."""
         return (make() for make in self.makers_of_level(t))
 
-    def makers_of_level(self, t: int) -> Iterator[BlockMaker]:
-        """The same as functions that make the blocks: what they do is a tenth of the work, and several threads can do it."""
+    def makers_of_level(self, t: int, at_most: int | None = None) -> Iterator[BlockMaker]:
+        """The same as functions that make the blocks: what they do is a tenth of the work, and several threads can do it.
+
+        ``at_most`` makes blocks smaller than usual.
+        """
         self.n_going_on = 0
         body_S = self.bodies(t)
         goes_on = self.going_on(t)
@@ -109,7 +112,7 @@ class LevelBlocks:
             inside, row_M = places_in(piece.expanded, body_S)
             keep = goes_on[inside]
             place_M, row_M = np.flatnonzero(inside)[keep], row_M[keep]
-            yield from self._makers_of(i, piece, place_M, body_S[place_M], row_M)
+            yield from self._makers_of(i, piece, place_M, body_S[place_M], row_M, at_most)
 
     def of_states(self, t: int, place_M: IndexArray) -> Iterator[Block]:
         """The same for some states of level ``t``, given by their places there."""
@@ -129,8 +132,9 @@ class LevelBlocks:
         return needed if t % 2 else needed[::-1]
 
     def _makers_of(
-        self, i: int, piece: BodySlice, place_M: IndexArray, body_M: IndexArray, row_M: IndexArray
-    ) -> Iterator[BlockMaker]:
+        self, i: int, piece: BodySlice, place_M: IndexArray, body_M: IndexArray, row_M: IndexArray,
+        at_most: int | None = None,
+    ) -> Iterator[BlockMaker]:  # fmt: skip
         if piece.succ_K is None or len(row_M) == 0:
             return
         start_E = None if piece.count_EJ is None else self._starts_of(i, piece)
@@ -140,7 +144,8 @@ class LevelBlocks:
         self.n_going_on += len(row_M)
         m = 0
         while m < len(row_M):
-            chosen = slice(m, m + self.block_states)  # which may change meanwhile, when memory is short
+            size = self.block_states  # which may change meanwhile, when memory is short
+            chosen = slice(m, m + (size if at_most is None else min(size, at_most)))
             m = chosen.stop
             yield partial(self._block, piece, start_E, place_M[chosen], body_M[chosen], row_M[chosen])
 

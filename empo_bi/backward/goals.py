@@ -25,8 +25,8 @@ REMEMBERED_LEVELS = 3
 _NOWHERE = np.zeros(0, dtype=np.int64)
 
 
-class GoalColumns:
-    """Which goals there are, who has them where with what weight, and where they are attained.
+class Columns:
+    """Goals as columns: as much of them as the phases read, which is also what goes to other machines.
 
     Attributes
     ----------
@@ -34,8 +34,19 @@ class GoalColumns:
     goals : goals[h][g], padded with None where another human has more
     """
 
+    def __init__(self, humans: Sequence[int], goals: Sequence[Sequence[Any]], n_goals: int) -> None:
+        self.humans, self.goals, self.n_goals = list(humans), [list(known) for known in goals], n_goals
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.humans) * self.n_goals
+
+
+class GoalColumns(Columns):
+    """Which goals there are, who has them where with what weight, and where they are attained."""
+
     def __init__(self, blocks: LevelBlocks, humans: Sequence[int], generator: Any, *, progress: bool = False) -> None:
-        self.dag, self.humans, self.generator = blocks.dag, list(humans), generator
+        self.dag, self.humans, self.generator = blocks.dag, list(humans), generator  # asked before there are columns
         self._blocks = blocks
         dag = self.dag
         fixed = fixed_goals(generator, self.humans)
@@ -43,8 +54,7 @@ class GoalColumns:
         self._has: list[ByteArray] = []
         if fixed is None:
             fixed = self._ask_everywhere(progress)
-        self.goals = [list(goals) for goals in fixed.goals]
-        self.n_goals = fixed.n_goals
+        super().__init__(humans, fixed.goals, fixed.n_goals)
         self._fixed = fixed
         self._is_stored = (
             dag.goals is not None and dag.goals.is_stored and dag.goals.fixed is not None and dag.goals.fixed == fixed
@@ -52,10 +62,6 @@ class GoalColumns:
         self._by_body: ByteArray | None = None
         self._by_level: dict[int, ByteArray] = {}  # the last ones asked for
         self._column = [{goal: g for g, goal in reversed(list(enumerate(goals)))} for goals in self.goals]
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.humans) * self.n_goals
 
     @property
     def names(self) -> list[list[str]]:

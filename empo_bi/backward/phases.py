@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.backward.asked import beliefs_of, joint_policies_of
+from empo_bi.backward.asked import beliefs_of, durations_of, joint_policies_of
 from empo_bi.backward.blocks import NO_FLOATS, Block
+from empo_bi.backward.complaints import StateTrouble
 from empo_bi.backward.continuation import ATTAINED
-from empo_bi.backward.goals import GoalColumns
+from empo_bi.backward.goals import Columns, GoalColumns
 from empo_bi.backward.halves import put_rows
 from empo_bi.backward.kernels import OK, human_block, robot_block
 from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.rows import RowPlan, Table
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
-from empo_bi.errors import EmpoOverflowError, GoalError, short_repr
 from empo_bi.options import Params
 from empo_bi.results.levels import Arrays
 
 _NO_JOINT_MU, _NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
-_LARGEST_EXPONENT = 690.0  # beyond which an exponential is 0
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
 
 
@@ -55,17 +54,29 @@ class TooSmallForSingle(Exception):
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What all phases of a sweep have in common."""
+class PhaseSetting:
+    """What all phases of a sweep have in common, wherever they are computed."""
 
     profiles: Profiles
-    goals: GoalColumns
+    goals: Columns
     precision: Precision
     unit_durations: bool
 
     def factor(self, rate: float) -> float:
         """The discount of one step, 0 where it comes with each transition."""
         return max(math.exp(-rate), _SMALLEST) if self.unit_durations or rate == 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Setting(PhaseSetting):
+    """The same where the DAG is."""
+
+    goals: GoalColumns
+
+    def lean(self, needs_goals: bool) -> PhaseSetting:
+        """As much of it as other machines need; the goals themselves only where a prior is asked about them."""
+        goals = Columns(self.goals.humans, self.goals.goals if needs_goals else [], self.goals.n_goals)
+        return PhaseSetting(self.profiles, goals, self.precision, self.unit_durations)
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,10 @@ class Work:
     def transitions(self) -> tuple[Any, ...]:
         return self.block.start_E, self.block.count_EJ, self.succ_K, self.block.prob_K
 
+    def with_durations(self, world: Any) -> Work:
+        """The same with what a world says of its transitions; as it is if there is none to ask."""
+        return self if world is None else replace(self, duration_K=durations_of(world, self.block, self.states or []))
+
     def discounts(self, rate: float) -> FloatArray:
         """One factor per transition; empty where the discount is part of the tables."""
         return np.exp(-rate * self.duration_K) if rate > 0 and len(self.duration_K) else NO_FLOATS
@@ -94,12 +109,16 @@ class Work:
 class HumanPhase:
     r"""Phase 1: :math:`V_h` and the humans' policies by goal."""
 
-    def __init__(self, setting: Setting, params: Params, *, keeps_values: bool) -> None:
+    def __init__(self, setting: PhaseSetting, params: Params, *, keeps_values: bool) -> None:
         self.setting, self.params, self.keeps_values = setting, params, keeps_values
         self.table = Table(setting.goals.n_columns, setting.precision.work)
         self._factor = setting.factor(params.rate_h)
         self._uniform = setting.profiles.uniform_belief_HU[np.newaxis]
         self._vh_SX = np.zeros((0, 0))
+
+    def fresh(self, setting: PhaseSetting) -> HumanPhase:
+        """The same phase with empty tables."""
+        return HumanPhase(setting, self.params, keeps_values=self.keeps_values)
 
     def begin(self, plan: RowPlan, n_states: int) -> None:
         self.table.begin(plan)
@@ -144,12 +163,16 @@ class RobotPhase:
     The humans' policies come from a :class:`HumanPhase`, or from a prior of another maker.
     """
 
-    def __init__(self, setting: Setting, params: Params, prior: Any = None) -> None:
+    def __init__(self, setting: PhaseSetting, params: Params, prior: Any = None) -> None:
         self.setting, self.params, self.prior = setting, params, prior
         self.table = Table(setting.goals.n_columns, setting.precision.work)
         self.vr_table = Table(0, "float64")
         self._factor_h, self._factor_r = setting.factor(params.rate_h), setting.factor(params.rate_r)
         self._level: Arrays = {}
+
+    def fresh(self, setting: PhaseSetting) -> RobotPhase:
+        """The same phase with empty tables."""
+        return RobotPhase(setting, self.params, self.prior)
 
     @property
     def _span(self) -> float:
@@ -198,25 +221,9 @@ class RobotPhase:
     def _complain(self, work: Work, m: int, h: int) -> None:
         if self.setting.precision.work == "float32":
             raise TooSmallForSingle
-        dag, place = self.setting.goals.dag, int(work.block.place_M[m])
-        if h == len(self.setting.goals.humans):
-            raise EmpoOverflowError(
-                f"the robot's value of state {short_repr(dag.states(work.t)[place], 300)} on level "
-                f"{dag.level_values[work.t]} is beyond what numbers can hold: the humans' power is next to nothing there, "
-                "and zeta, xi, eta or beta_r make the most of it; choose smaller ones, or a larger terminal_Vr such as -1"
-            )
         longest = float(work.duration_K.max(initial=0.0)) if len(work.duration_K) else 1.0
-        if self.params.rate_r * longest > _LARGEST_EXPONENT:
-            raise EmpoOverflowError(
-                f"the robot's discount leaves nothing of what follows state {short_repr(dag.states(work.t)[place], 300)} on "
-                f"level {dag.level_values[work.t]}: e^(-rho_r D) is 0 for rho_r={self.params.rate_r:.3g} and durations of up"
-                f" to {longest:g}; measure durations in longer units, or choose a gamma_r nearer to 1"
-            )
-        raise GoalError(
-            f"human {self.setting.goals.humans[h]} has no power in state {short_repr(dag.states(work.t)[place], 300)} on "
-            f"level {dag.level_values[work.t]}: no goal can be attained from there, so the robot's value is not defined; "
-            "goal lists should cover whatever a human can do or reach, for example every cell it can stand on"
-        )
+        is_robot = h == len(self.setting.goals.humans)
+        raise StateTrouble(int(work.block.place_M[m]), None if is_robot else h, self.params.rate_r, longest)
 
     def end_here(self, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_]) -> None:
         put_terminal(self.table, slot_M, attained_MX, self._factor_h)

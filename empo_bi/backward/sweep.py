@@ -5,47 +5,40 @@ One sweep serves everything: in memory or on disk, one thread or many, one or se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from empo_bi.backward.asked import durations_of
+from empo_bi.backward import remote
 from empo_bi.backward.blocks import NO_FLOATS, Block, BlockMaker, LevelBlocks
+from empo_bi.backward.complaints import StateTrouble, complaint
 from empo_bi.backward.goals import bits_of
-from empo_bi.backward.phases import HumanPhase, RobotPhase, Setting, TooSmallForSingle, Work
+from empo_bi.backward.pairs import Pair, phases_of, run_block
+from empo_bi.backward.phases import Setting, Work
+from empo_bi.backward.remote import Crew, blocks_per_errand, errand_of, grouped, put_outcome, run_errand
 from empo_bi.backward.rows import RowPlan, Rows, Table, rows_of
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.results.levels import ARRAYS, Arrays, ResultLevels
-from empo_bi.runtime.blocks import map_blocks
+from empo_bi.runtime.blocks import active_cluster, map_blocks
+from empo_bi.runtime.cluster import Cluster
 from empo_bi.runtime.progress import LevelBar, level_bar
 
 PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 
 
 @dataclass(eq=False)
-class Strand:
-    """Phases that belong together: those of one set of parameters, and where their results go.
+class Strand(Pair):
+    """Phases that belong together, and where their results go. Strands may share a human phase."""
 
-    Several robot phases may share a human phase; each strand has its own tables for the others.
-    """
-
-    human: HumanPhase | None
-    robot: RobotPhase | None
     sink: ResultLevels
     keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over; of the first level, all are
-    is_given_up: bool = False  # since its tables are too narrow
 
     @property
     def next_level(self) -> int:
         """The level that this strand is at; -1 if there is nothing to do any more."""
         return -1 if self.is_given_up else self.sink.next_level
-
-    @property
-    def phases(self) -> list[HumanPhase | RobotPhase]:
-        return [phase for phase in (self.human, self.robot) if phase is not None]
 
     @property
     def _tables(self) -> dict[str, Table]:
@@ -73,6 +66,7 @@ class Sweep:
     wants_states : whether some phase asks Python functions about states
     waits : whether a level is begun only when the one above it has been written, which takes less memory
     memory_limit : what progress shows as the limit; nothing depends on it
+    cluster : where large levels are computed; without one, by ``workers`` threads of this process
     after_block, after_level : called with a number of states, or a level and its number of states, when they are done
     """
 
@@ -87,6 +81,8 @@ class Sweep:
     memory_limit: int | None = None
     after_block: Callable[[int], None] | None = None
     after_level: Callable[[int, int], None] | None = None
+    cluster: Cluster | None = field(default_factory=active_cluster)
+    _crew: Crew | None = field(default=None, init=False)
 
     def run(self) -> None:
         """Go on where the sinks are; nothing is computed for those that have everything.
@@ -115,27 +111,22 @@ class Sweep:
         body_S = self.blocks.bodies(t)
         for strand in strands:
             strand.sink.settle(t + 1 if self.waits else t + 2)  # whose tables are about to be used again
-        phases = _distinct(phase for strand in strands for phase in strand.phases)
+        phases = phases_of(strands)
         for phase in phases:
             phase.begin(plan, len(body_S))
         attained_SB = goals.attained(t)
         weight_NX, has_NX = goals.weights(t), goals.has(t)
         states = self.blocks.dag.states(t) if self.wants_states or self.asks_durations else None
+        level = _Level(t, plan, rows, attained_SB, weight_NX, has_NX, states)
         is_covered = np.zeros(len(body_S), dtype=np.bool_)
-
-        def compute(make: BlockMaker) -> IndexArray:
-            block = make()
-            self._run(self._work(t, block, plan, rows, attained_SB, weight_NX, has_NX, states), strands)
-            return block.place_M
-
-        n_blocks = len(body_S) // self.blocks.block_states + 1
-        # Users' functions are asked one after the other: few of them are made for several threads.
-        workers = self.workers if n_blocks >= PARALLEL_BLOCKS and states is None else 1
-        for place_M in map_blocks(compute, self.blocks.makers_of_level(t), workers):
-            is_covered[place_M] = True
-            bar.block(len(place_M))
-            if self.after_block is not None:
-                self.after_block(len(place_M))
+        try:
+            for place_M in self._computed(level, strands, len(body_S)):
+                is_covered[place_M] = True
+                bar.block(len(place_M))
+                if self.after_block is not None:
+                    self.after_block(len(place_M))
+        except StateTrouble as trouble:
+            raise complaint(trouble, self.blocks.dag, t, goals.humans) from None
         ended = np.flatnonzero(~is_covered)
         if len(body_S) - len(ended) != self.blocks.n_going_on:  # or states would pass for terminal ones
             raise RuntimeError(f"level {t}: {len(body_S) - len(ended)} of {self.blocks.n_going_on} states were computed")
@@ -149,42 +140,71 @@ class Sweep:
             else:
                 strand.hand_over(t, plan)
 
-    def _work(
-        self, t: int, block: Block, plan: RowPlan, rows: Rows, attained_SB: ByteArray, weight_NX: FloatArray,
-        has_NX: ByteArray, states: list[Any] | None,
-    ) -> Work:  # fmt: skip
+    def _computed(self, level: _Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
+        """Compute a level, here or on a cluster; yields places of states that are done."""
+        fewest = remote.FEWEST_STATES if level.states is None else remote.FEWEST_ASKED
+        if self.cluster is not None and n_states >= fewest:
+            return self._computed_elsewhere(level, strands, n_states, self.cluster)
+        return self._computed_here(level, strands, n_states)
+
+    def _computed_here(self, level: _Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
+        def compute(make: BlockMaker) -> IndexArray:
+            work = level.work(make())
+            run_block(work.with_durations(self._timing_world), strands, self.setting)
+            return work.block.place_M
+
+        n_blocks = n_states // self.blocks.block_states + 1
+        # Users' functions are asked one after the other: few of them are made for several threads.
+        workers = self.workers if n_blocks >= PARALLEL_BLOCKS and level.states is None else 1
+        return map_blocks(compute, self.blocks.makers_of_level(level.t), workers)
+
+    def _computed_elsewhere(
+        self, level: _Level, strands: Sequence[Strand], n_states: int, cluster: Cluster
+    ) -> Iterator[IndexArray]:
+        if self._crew is None:
+            self._crew = Crew.of(self.strands, self.setting, self._timing_world)
+        chosen = [i for i, strand in enumerate(self.strands) if strand in strands]
+        phases = phases_of(strands)
+        n_blocks = blocks_per_errand(n_states, self.blocks.block_states, cluster.n_workers)
+        # Asking takes so long that a level is divided evenly, however small the parts are.
+        at_most = None if level.states is None else max(1, n_states // (cluster.n_workers * remote.PARTS_PER_WORKER))
+        works = (level.work(make()) for make in self.blocks.makers_of_level(level.t, at_most))
+        errands = (errand_of(some, chosen, phases) for some in grouped(works, n_blocks))
+        for outcome in cluster.map(run_errand, self._crew, errands):
+            put_outcome(outcome, phases, level.plan.slot_S[outcome.place_M])
+            for i in outcome.given_up:
+                self.strands[i].is_given_up = True
+            yield outcome.place_M
+
+    @property
+    def _timing_world(self) -> Any:
+        """The world, if it is asked how long transitions take."""
+        return self.blocks.dag.world if self.asks_durations else None
+
+
+@dataclass(frozen=True)
+class _Level:
+    """What blocks of a level take from it. Shapes as in :class:`~empo_bi.backward.phases.Work`, for all states."""
+
+    t: int
+    plan: RowPlan
+    rows: Rows
+    attained_SB: ByteArray
+    weight_NX: FloatArray
+    has_NX: ByteArray
+    states: list[Any] | None
+
+    def work(self, block: Block) -> Work:
+        """A block as phases read it, but for durations."""
         place_M = block.place_M
-        chosen = None if states is None else [states[s] for s in place_M.tolist()]
-        durations = NO_FLOATS
-        if self.asks_durations:
-            assert chosen is not None
-            durations = durations_of(self.blocks.dag, block, chosen)
         return Work(
-            t=t,
+            t=self.t,
             block=block,
-            slot_M=plan.slot_S[place_M],
-            succ_K=rows.slots_of(block.succ_K),
-            attained_MB=attained_SB[place_M],
-            has_NX=has_NX if len(has_NX) == 1 else has_NX[place_M],
-            weight_NX=weight_NX if len(weight_NX) == 1 else weight_NX[place_M],
-            duration_K=durations,
-            states=chosen,
+            slot_M=self.plan.slot_S[place_M],
+            succ_K=self.rows.slots_of(block.succ_K),
+            attained_MB=self.attained_SB[place_M],
+            has_NX=self.has_NX if len(self.has_NX) == 1 else self.has_NX[place_M],
+            weight_NX=self.weight_NX if len(self.weight_NX) == 1 else self.weight_NX[place_M],
+            duration_K=NO_FLOATS,
+            states=None if self.states is None else [self.states[s] for s in place_M.tolist()],
         )
-
-    def _run(self, work: Work, strands: Sequence[Strand]) -> None:
-        shape = (len(work.slot_M), self.setting.profiles.n_actions, 0)
-        pi_MAX: npt.NDArray[Any] = np.empty(shape, dtype=self.setting.precision.work)
-        for human in _distinct(strand.human for strand in strands):
-            if human is not None:
-                pi_MAX = human.run(work)
-            for strand in strands:
-                if strand.human is human and strand.robot is not None and not strand.is_given_up:
-                    try:
-                        strand.robot.run(work, pi_MAX)
-                    except TooSmallForSingle:
-                        strand.is_given_up = True  # the others go on
-
-
-def _distinct(items: Iterable[Any]) -> list[Any]:
-    """In order, each once."""
-    return list(dict.fromkeys(items))

@@ -8,7 +8,7 @@ expanded. Elsewhere (no ``still``, forced moves) the exact set of each level fol
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,8 @@ from empo_bi.dag.reach import successors_of
 from empo_bi.dag.slices import Bodies, BodySlice, SliceBuilder, as_array, bodies_from
 from empo_bi.errors import TooManyStatesError
 from empo_bi.memory.watch import Watch
-from empo_bi.runtime.blocks import map_blocks
+from empo_bi.runtime.blocks import active_cluster, map_blocks
+from empo_bi.world.expand import Expansion, KeyArray
 from empo_bi.world.gridworld import GridWorld
 
 MAX_BODIES = 2**31 - 1  # numbers of successors are int32
@@ -49,7 +50,7 @@ class GridExplorer:
         self._workers, self._max_states = workers, min(MAX_BODIES, MAX_BODIES if max_states is None else max_states)
         self.n_profiles = len(world.all_profiles)
         self._block = max(1, block_entries // self.n_profiles)
-        self._watch = watch
+        self._watch, self._cluster = watch, active_cluster()
         self._index = self._new_index()
         self._index.add(world.initial_key)
         self._step, self._first = 0, 0
@@ -108,7 +109,7 @@ class GridExplorer:
     def _expand(self, key_BW: npt.NDArray[np.uint64]) -> dict[str, Any]:
         builder = SliceBuilder(self.n_profiles, self._precision)
         blocks = (key_BW[b : b + self._block] for b in range(0, len(key_BW), self._block))
-        for block in map_blocks(self._world.expand, blocks, self._workers if len(key_BW) > self._block else 1):
+        for block in self._expanded(blocks, is_large=len(key_BW) > self._block):
             builder.add(block.count_SJ, self._index.add(block.key_KW), block.prob_K)
             self._watch.look(len(block.count_SJ))
             if len(self._index) > self._max_states:
@@ -117,6 +118,11 @@ class GridExplorer:
                     "allow more"
                 )
         return builder.arrays()
+
+    def _expanded(self, blocks: Iterable[KeyArray], *, is_large: bool) -> Iterator[Expansion]:
+        if is_large and self._cluster is not None:
+            return self._cluster.map(expand_keys, self._world, blocks)
+        return map_blocks(self._world.expand, blocks, self._workers if is_large else 1)
 
     def _next_members(self, earlier: Levels, piece: BodySlice) -> Bodies:
         slices = itertools.chain((earlier[t] for t in self._expanding), [piece])
@@ -147,6 +153,11 @@ class GridExplorer:
         self._step = len(done)
         if frontier:
             self._first, self._members = frontier[0].added.start, frontier[0].members  # type: ignore[union-attr]
+
+
+def expand_keys(world: GridWorld, key_SW: KeyArray) -> Expansion:
+    """A block of keys on a cluster, which gets the world once."""
+    return world.expand(key_SW)
 
 
 def is_nested(first_slice: BodySlice) -> bool:

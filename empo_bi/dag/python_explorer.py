@@ -13,7 +13,7 @@ from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.python_world import (
     PythonBlock,
     all_profiles_of,
-    expand_states,
+    expand_states_of,
     initial_state_of,
     unhashable,
 )
@@ -23,7 +23,7 @@ from empo_bi.dag.slices import (
 )
 from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
 from empo_bi.memory.watch import Watch
-from empo_bi.runtime.blocks import map_blocks
+from empo_bi.runtime.blocks import active_cluster, map_blocks
 
 MAX_STATES = 10_000_000
 BLOCK_PAIRS = 4096  # (state, profile) pairs a worker expands at a time
@@ -52,7 +52,8 @@ class PythonExplorer:
         self.n_profiles = len(self.profiles)
         self.n_known = 0
         self._trusts_workers = False
-        self._watch = watch
+        self._watch, self._cluster = watch, active_cluster()
+        self._asked = (world, self.profiles)  # the same object for all blocks, so that a cluster gets it once
         self._goals, self._precision, self._workers = goals, precision, workers
         self._max_states = MAX_STATES if max_states is None else max_states
         self.start = initial_state_of(world)
@@ -69,12 +70,16 @@ class PythonExplorer:
         """Blocks of consecutive states, each with the place of its first."""
         size = max(1, BLOCK_PAIRS // max(1, self.n_profiles))
         places = range(0, len(states), size)
-        ask = partial(expand_states, self.world, self.profiles)
         blocks = (states[place : place + size] for place in places)
         workers = self._workers if len(places) > 1 else 1
-        for place, block in zip(places, map_blocks(ask, blocks, workers, processes=True), strict=True):
-            if workers > 1 and not self._trusts_workers:
-                self._check_worker(block, ask(states[place : place + size]))
+        cluster = self._cluster if len(places) > 1 else None
+        if cluster is not None:
+            expanded = cluster.map(expand_states_of, self._asked, blocks)
+        else:
+            expanded = map_blocks(partial(expand_states_of, self._asked), blocks, workers, processes=True)
+        for place, block in zip(places, expanded, strict=True):
+            if (workers > 1 or cluster is not None) and not self._trusts_workers:
+                self._check_worker(block, expand_states_of(self._asked, states[place : place + size]))
             yield place, block
             self._watch.look(len(block.count_SJ))
 

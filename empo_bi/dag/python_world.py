@@ -110,6 +110,11 @@ def expand_states(world: Any, profiles: Sequence[list[int]], states: Sequence[An
     )
 
 
+def expand_states_of(asked: tuple[Any, Sequence[list[int]]], states: Sequence[Any]) -> PythonBlock:
+    """The same, with world and profiles in one."""
+    return expand_states(*asked, states)
+
+
 def _answer(world: Any, state: Any, profile: list[int]) -> Any:
     try:
         return world.transition_probabilities(state, list(profile))

@@ -1,6 +1,7 @@
 """A function mapped over blocks by one worker or several, with results in the order of the blocks.
 
-Threads for compiled kernels, which let go of Python's lock; processes for worlds written in Python.
+Threads for compiled kernels, which let go of Python's lock; processes for worlds written in Python; a cluster for both,
+where the caller has made one joblib's active backend.
 """
 
 from __future__ import annotations
@@ -12,9 +13,35 @@ from pickle import PicklingError
 from typing import Any, TypeVar
 
 import joblib
+from joblib.parallel import get_active_backend
+
+from empo_bi.runtime.cluster import Cluster, DaskCluster, JoblibCluster
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
+HERE = ("SequentialBackend", "ThreadingBackend", "MultiprocessingBackend", "LokyBackend")  # of joblib: this machine's own
+
+
+def active_cluster() -> Cluster | None:
+    """The cluster to which blocks go: that of joblib's active backend, if it is none of this machine's own.
+
+    ``with joblib.parallel_config(backend="dask", client=client): ...`` makes one active. Inside a task of a Dask worker
+    there is none: that task is one of many already, such as the passes of a batch, and would wait for workers that wait
+    for it.
+    """
+    backend, n_jobs = get_active_backend()
+    kind = type(backend)  # not its base classes: Ray's is derived from joblib's own
+    if kind.__name__ in HERE and kind.__module__.startswith("joblib."):
+        return None
+    if kind.__name__ == "DaskDistributedBackend":
+        return None if _is_dask_task() else DaskCluster(backend)
+    return JoblibCluster(backend, n_jobs)
+
+
+def _is_dask_task() -> bool:
+    from distributed.worker import thread_state
+
+    return hasattr(thread_state, "execution_state")
 
 
 def map_blocks(

@@ -1,0 +1,163 @@
+"""Blocks of a level computed on a cluster: each goes there with just the rows that it reads, and comes back as rows.
+
+Those who compute it have neither the DAG nor its tables. They run the same phases on small tables, which have the rows of
+successors that occur ("ghost rows"), so that the numbers are the same, bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.backward.complaints import StateTrouble
+from empo_bi.backward.pairs import Pair, phases_of, run_block
+from empo_bi.backward.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, Work
+from empo_bi.backward.rows import RowPlan
+from empo_bi.dag.slices import IndexArray
+from empo_bi.results.levels import Arrays
+from empo_bi.runtime.blocks import active_cluster
+
+FEWEST_STATES = 4096  # of a level that is worth sending, if only kernels compute it
+FEWEST_ASKED = 64  # the same where users' functions are asked, which take longer than the way
+MOST_BLOCKS = 8  # that travel together: the more, the more ghost rows they have in common
+PARTS_PER_WORKER = 4  # into which a level is divided at least, so that all workers are done at about the same time
+
+
+@dataclass(frozen=True, eq=False)
+class Crew:
+    """What all errands of a sweep have in common, sent once: phases without tables; the world, if it tells durations."""
+
+    setting: PhaseSetting
+    pairs: Sequence[Pair]
+    world: Any
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], setting: Setting, world: Any) -> Crew:
+        needs_goals = any(pair.robot is not None and pair.robot.prior is not None for pair in pairs)
+        lean = setting.lean(needs_goals)
+        return cls(lean, _fresh(pairs, lean), world)
+
+
+@dataclass(frozen=True)
+class Errand:
+    """Blocks of a level with all that phases read, but for what the crew knows.
+
+    Attributes
+    ----------
+    chosen : which of the crew's pairs compute them
+    works : the blocks; their slots and places are those of the errand's own tables and levels, successors are ghost rows
+    ghosts : for each phase its tables, by name: rows of the successors
+    place_M : (M,) places of all states of the blocks in the level
+    """
+
+    chosen: list[int]
+    works: list[Work]
+    ghosts: list[Arrays]
+    place_M: IndexArray
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What comes back.
+
+    Attributes
+    ----------
+    place_M : as in the errand
+    rows : for each phase, by name, the rows (M, ...) for its tables
+    arrays : for each phase, by name, the rows (M, ...) for its level
+    given_up : which of the crew's pairs are
+    """
+
+    place_M: IndexArray
+    rows: list[Arrays]
+    arrays: list[Arrays]
+    given_up: list[int]
+
+
+def errand_of(works: Sequence[Work], chosen: list[int], phases: Sequence[HumanPhase | RobotPhase]) -> Errand:
+    """Make blocks independent of the tables in which their successors have rows."""
+    ghost_N, local_of, base = _ghosts([work.succ_K for work in works])
+    moved, first = [], 0
+    for work in works:
+        here = np.arange(first, first + len(work.slot_M))
+        succ_K = local_of[work.succ_K - base]
+        block = replace(work.block, place_M=here, succ_K=succ_K, body_M=work.block.body_M[:0])
+        moved.append(replace(work, block=block, slot_M=here, succ_K=succ_K))
+        first += len(here)
+    ghosts = [{name: table.read[ghost_N] for name, table in phase.tables().items()} for phase in phases]
+    return Errand(chosen, moved, ghosts, np.concatenate([work.block.place_M for work in works]))
+
+
+def run_errand(crew: Crew, errand: Errand) -> Outcome:
+    """Compute an errand; this is what runs elsewhere."""
+    pairs = _fresh([crew.pairs[i] for i in errand.chosen], crew.setting)  # threads of a worker share the crew
+    phases, n = phases_of(pairs), len(errand.place_M)
+    for phase, ghosts in zip(phases, errand.ghosts, strict=True):
+        phase.begin(RowPlan(n, np.arange(n), None), n)
+        for name, table in phase.tables().items():
+            table.read = ghosts[name]
+    for work in errand.works:
+        try:
+            run_block(work.with_durations(crew.world), pairs, crew.setting)
+        except StateTrouble as trouble:
+            raise StateTrouble(int(errand.place_M[trouble.place]), *trouble.args[1:]) from None
+    return Outcome(
+        place_M=errand.place_M,
+        rows=[{name: table.write for name, table in phase.tables().items()} for phase in phases],
+        arrays=[phase.arrays() for phase in phases],
+        given_up=[i for i, pair in zip(errand.chosen, pairs, strict=True) if pair.is_given_up],
+    )
+
+
+def put_outcome(outcome: Outcome, phases: Sequence[HumanPhase | RobotPhase], slot_M: IndexArray) -> None:
+    """Write what came back into tables and levels, where a block computed here would have written it."""
+    for phase, rows, arrays in zip(phases, outcome.rows, outcome.arrays, strict=True):
+        for name, table in phase.tables().items():
+            table.write[slot_M] = rows[name]
+        for name, array in phase.arrays().items():
+            array[outcome.place_M] = arrays[name]
+
+
+def _fresh(pairs: Sequence[Pair], setting: PhaseSetting) -> list[Pair]:
+    """The same phases with tables of their own, which are empty; those that were shared are."""
+    fresh: dict[Any, Any] = {phase: phase.fresh(setting) for phase in phases_of(pairs)} | {None: None}
+    return [Pair(fresh[pair.human], fresh[pair.robot]) for pair in pairs]
+
+
+def _ghosts(succs: Sequence[npt.NDArray[np.int32]]) -> tuple[IndexArray, npt.NDArray[np.int32], int]:
+    """Rows that occur, ascending; and the place of each among them, from row ``base`` on. Faster than sorting."""
+    base, last = min(int(succ_K.min()) for succ_K in succs), max(int(succ_K.max()) for succ_K in succs)
+    occurs = np.zeros(last + 1 - base, dtype=np.bool_)
+    for succ_K in succs:
+        occurs[succ_K - base] = True
+    ghost_N = np.flatnonzero(occurs)
+    local_of = np.empty(len(occurs), dtype=np.int32)
+    local_of[ghost_N] = np.arange(len(ghost_N), dtype=np.int32)
+    return ghost_N + base, local_of, base
+
+
+def blocks_per_errand(n_states: int, block_states: int, n_workers: int) -> int:
+    """How many blocks of a level travel together."""
+    return max(1, min(MOST_BLOCKS, n_states // (block_states * n_workers * PARTS_PER_WORKER)))
+
+
+def grouped(items: Iterator[Work], n: int) -> Iterator[list[Work]]:
+    """Up to ``n`` at a time."""
+    group: list[Work] = []
+    for item in items:
+        group.append(item)
+        if len(group) == n:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def workers_or_errands(workers: int) -> int:
+    """How many workers of this process would have as many blocks in work as it has at most, here or on the way."""
+    cluster = active_cluster()
+    return workers if cluster is None else max(workers, cluster.n_workers * MOST_BLOCKS)
