@@ -312,7 +312,7 @@ class Solver:
             self.dag.levels.give_back()
             trim()
         budget = self._budget if chosen else Budget()  # what is there already is only opened
-        sizes = sizes_for(shape, self.dag.levels.sizes, budget, workers_or_errands(self._workers))
+        sizes = sizes_for(shape, self.dag.levels.sizes, budget, workers_or_errands(self._workers, self.dag.n_profiles))
         self.dag.levels.give_back(sizes.cache_bytes)
         return sizes
 

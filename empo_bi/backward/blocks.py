@@ -6,9 +6,8 @@ never put together: a level of a million states would take gigabytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,29 @@ class Block:
         return np.arange(lengths.sum()) + np.repeat(shift, lengths)
 
 
-BlockMaker = Callable[[], Block]
+@dataclass(frozen=True)
+class RestingBlock:
+    """A block whose transitions are as they lie in the slice, which takes a quarter of the room: views of it.
+
+    Attributes are those of :class:`Block`, with None for what is trivial.
+    """
+
+    place_M: IndexArray
+    body_M: IndexArray
+    row_M: IndexArray
+    start_E: IndexArray
+    count_EJ: npt.NDArray[Any] | None
+    succ_K: npt.NDArray[Any]
+    prob_K: npt.NDArray[np.floating] | None
+
+    def awake(self) -> Block:
+        """The block as kernels read it. This is a tenth of the work on it, and several threads can do it."""
+        succ_K = self.succ_K.astype(np.int32, copy=False)
+        if self.count_EJ is None:
+            return Block(self.place_M, self.body_M, self.row_M, _NO_STARTS, _NO_COUNTS, succ_K, NO_FLOATS)
+        count_EJ = self.count_EJ.astype(np.int32)
+        prob_K = NO_FLOATS if self.prob_K is None else widened(self.prob_K, count_EJ)
+        return Block(self.place_M, self.body_M, self.row_M, self.start_E, count_EJ, succ_K, prob_K)
 
 
 class LevelBlocks:
@@ -95,13 +116,10 @@ class LevelBlocks:
 
     def of_level(self, t: int) -> Iterator[Block]:
         """All states of level ``t`` that go on, in some order; those in no block are terminal."""
-        return (make() for make in self.makers_of_level(t))
+        return (block.awake() for block in self.resting(t))
 
-    def makers_of_level(self, t: int, at_most: int | None = None) -> Iterator[BlockMaker]:
-        """The same as functions that make the blocks: what they do is a tenth of the work, and several threads can do it.
-
-        ``at_most`` makes blocks smaller than usual.
-        """
+    def resting(self, t: int, at_most: int | None = None) -> Iterator[RestingBlock]:
+        """The same at rest; ``at_most`` makes blocks smaller than usual."""
         self.n_going_on = 0
         body_S = self.bodies(t)
         goes_on = self.going_on(t)
@@ -112,7 +130,7 @@ class LevelBlocks:
             inside, row_M = places_in(piece.expanded, body_S)
             keep = goes_on[inside]
             place_M, row_M = np.flatnonzero(inside)[keep], row_M[keep]
-            yield from self._makers_of(i, piece, place_M, body_S[place_M], row_M, at_most)
+            yield from self._resting(i, piece, place_M, body_S[place_M], row_M, at_most)
 
     def of_states(self, t: int, place_M: IndexArray) -> Iterator[Block]:
         """The same for some states of level ``t``, given by their places there."""
@@ -123,7 +141,7 @@ class LevelBlocks:
         for i in self.dag.holders_of(t, body_M):
             piece = self.dag.levels[i]
             inside, row_M = places_in(piece.expanded, body_M)
-            yield from (make() for make in self._makers_of(i, piece, place_M[inside], body_M[inside], row_M))
+            yield from (block.awake() for block in self._resting(i, piece, place_M[inside], body_M[inside], row_M))
 
     def _sources(self, t: int) -> list[int]:
         """Slices that may hold transitions of a level. Every other level goes through them backwards: those that were used
@@ -131,10 +149,10 @@ class LevelBlocks:
         needed = self.dag.needed(t)
         return needed if t % 2 else needed[::-1]
 
-    def _makers_of(
+    def _resting(
         self, i: int, piece: BodySlice, place_M: IndexArray, body_M: IndexArray, row_M: IndexArray,
         at_most: int | None = None,
-    ) -> Iterator[BlockMaker]:  # fmt: skip
+    ) -> Iterator[RestingBlock]:  # fmt: skip
         if piece.succ_K is None or len(row_M) == 0:
             return
         start_E = None if piece.count_EJ is None else self._starts_of(i, piece)
@@ -147,23 +165,24 @@ class LevelBlocks:
             size = self.block_states  # which may change meanwhile, when memory is short
             chosen = slice(m, m + (size if at_most is None else min(size, at_most)))
             m = chosen.stop
-            yield partial(self._block, piece, start_E, place_M[chosen], body_M[chosen], row_M[chosen])
+            yield self._block(piece, start_E, place_M[chosen], body_M[chosen], row_M[chosen])
 
     def _block(
         self, piece: BodySlice, start_E: IndexArray | None, place_M: IndexArray, body_M: IndexArray, row_M: IndexArray
-    ) -> Block:
+    ) -> RestingBlock:
         assert piece.succ_K is not None
         first, last = int(row_M[0]), int(row_M[-1]) + 1
         if start_E is None:
             n_profiles = self.dag.n_profiles
             succ_K = piece.succ_K[first * n_profiles : last * n_profiles]
-            return Block(place_M, body_M, row_M - first, _NO_STARTS, _NO_COUNTS, succ_K, NO_FLOATS)
+            return RestingBlock(place_M, body_M, row_M - first, _NO_STARTS, None, succ_K, None)
         assert piece.count_EJ is not None
         stretch = slice(int(start_E[first]), int(start_E[last]))
-        count_EJ = piece.count_EJ[first:last].astype(np.int32)
-        prob_K = NO_FLOATS if piece.prob_K is None else widened(piece.prob_K[stretch], count_EJ)
+        prob_K = None if piece.prob_K is None else piece.prob_K[stretch]
         starts = start_E[first : last + 1] - start_E[first]
-        return Block(place_M, body_M, row_M - first, starts, count_EJ, piece.succ_K[stretch], prob_K)
+        return RestingBlock(
+            place_M, body_M, row_M - first, starts, piece.count_EJ[first:last], piece.succ_K[stretch], prob_K
+        )
 
     def _starts_of(self, i: int, piece: BodySlice) -> IndexArray:
         if i not in self._starts:

@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.backward.blocks import NO_FLOATS, RestingBlock
 from empo_bi.backward.complaints import StateTrouble
+from empo_bi.backward.level import Level
+from empo_bi.backward.needs import BLOCK_STATES
 from empo_bi.backward.pairs import Pair, phases_of, run_block
 from empo_bi.backward.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, Work
 from empo_bi.backward.rows import RowPlan
@@ -23,8 +26,11 @@ from empo_bi.runtime.blocks import active_cluster
 
 FEWEST_STATES = 4096  # of a level that is worth sending, if only kernels compute it
 FEWEST_ASKED = 64  # the same where users' functions are asked, which take longer than the way
-MOST_BLOCKS = 8  # that travel together: the more, the more ghost rows they have in common
-PARTS_PER_WORKER = 4  # into which a level is divided at least, so that all workers are done at about the same time
+ERRAND_PAIRS = 1 << 18  # (state, profile) pairs that travel together: the more, the more ghost rows have they in common
+LEAST_STATES = 1024  # that travel together, if only kernels compute them
+PARTS_PER_WORKER = (
+    4  # into which a level is divided if it is large enough, so that all workers are done at about the same time
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +55,15 @@ class Errand:
     Attributes
     ----------
     chosen : which of the crew's pairs compute them
-    works : the blocks; their slots and places are those of the errand's own tables and levels, successors are ghost rows
+    blocks : their places are rows of the errand's own tables and levels, their successors ghost rows
+    about : for each block what is known of its states, see :meth:`~empo_bi.backward.level.Level.of`
     ghosts : for each phase its tables, by name: rows of the successors
     place_M : (M,) places of all states of the blocks in the level
     """
 
     chosen: list[int]
-    works: list[Work]
+    blocks: list[RestingBlock]
+    about: list[dict[str, Any]]
     ghosts: list[Arrays]
     place_M: IndexArray
 
@@ -78,18 +86,24 @@ class Outcome:
     given_up: list[int]
 
 
-def errand_of(works: Sequence[Work], chosen: list[int], phases: Sequence[HumanPhase | RobotPhase]) -> Errand:
+def errand_of(
+    level: Level, blocks: Sequence[RestingBlock], chosen: list[int], phases: Sequence[HumanPhase | RobotPhase]
+) -> Errand:
     """Make blocks independent of the tables in which their successors have rows."""
-    ghost_N, local_of, base = _ghosts([work.succ_K for work in works])
+    slots = [level.rows.slots_of(block.succ_K) for block in blocks]
+    ghost_N, local_of, base = _ghosts(slots)
     moved, first = [], 0
-    for work in works:
-        here = np.arange(first, first + len(work.slot_M))
-        succ_K = local_of[work.succ_K - base]
-        block = replace(work.block, place_M=here, succ_K=succ_K, body_M=work.block.body_M[:0])
-        moved.append(replace(work, block=block, slot_M=here, succ_K=succ_K))
+    for block, slot_K in zip(blocks, slots, strict=True):
+        here = np.arange(first, first + len(block.place_M))
+        moved.append(replace(block, place_M=here, body_M=here[:0], succ_K=local_of[slot_K - base]))
         first += len(here)
-    ghosts = [{name: table.read[ghost_N] for name, table in phase.tables().items()} for phase in phases]
-    return Errand(chosen, moved, ghosts, np.concatenate([work.block.place_M for work in works]))
+    return Errand(
+        chosen=chosen,
+        blocks=moved,
+        about=[level.of(block.place_M) for block in blocks],
+        ghosts=[{name: table.read[ghost_N] for name, table in phase.tables().items()} for phase in phases],
+        place_M=np.concatenate([block.place_M for block in blocks]),
+    )
 
 
 def run_errand(crew: Crew, errand: Errand) -> Outcome:
@@ -100,7 +114,9 @@ def run_errand(crew: Crew, errand: Errand) -> Outcome:
         phase.begin(RowPlan(n, np.arange(n), None), n)
         for name, table in phase.tables().items():
             table.read = ghosts[name]
-    for work in errand.works:
+    for resting, about in zip(errand.blocks, errand.about, strict=True):
+        block = resting.awake()
+        work = Work(0, block, block.place_M, block.succ_K, duration_K=NO_FLOATS, **about)
         try:
             run_block(work.with_durations(crew.world), pairs, crew.setting)
         except StateTrouble as trouble:
@@ -128,26 +144,30 @@ def _fresh(pairs: Sequence[Pair], setting: PhaseSetting) -> list[Pair]:
     return [Pair(fresh[pair.human], fresh[pair.robot]) for pair in pairs]
 
 
-def _ghosts(succs: Sequence[npt.NDArray[np.int32]]) -> tuple[IndexArray, npt.NDArray[np.int32], int]:
-    """Rows that occur, ascending; and the place of each among them, from row ``base`` on. Faster than sorting."""
+def _ghosts(succs: Sequence[npt.NDArray[np.int32]]) -> tuple[IndexArray, npt.NDArray[Any], int]:
+    """Rows that occur, ascending; and the place of each among them, from row ``base`` on. Much faster than sorting."""
     base, last = min(int(succ_K.min()) for succ_K in succs), max(int(succ_K.max()) for succ_K in succs)
     occurs = np.zeros(last + 1 - base, dtype=np.bool_)
     for succ_K in succs:
         occurs[succ_K - base] = True
     ghost_N = np.flatnonzero(occurs)
-    local_of = np.empty(len(occurs), dtype=np.int32)
-    local_of[ghost_N] = np.arange(len(ghost_N), dtype=np.int32)
+    local_of = np.empty(len(occurs), dtype=np.min_scalar_type(len(ghost_N)))  # the narrowest, since it travels
+    local_of[ghost_N] = np.arange(len(ghost_N))
     return ghost_N + base, local_of, base
 
 
-def blocks_per_errand(n_states: int, block_states: int, n_workers: int) -> int:
-    """How many blocks of a level travel together."""
-    return max(1, min(MOST_BLOCKS, n_states // (block_states * n_workers * PARTS_PER_WORKER)))
+def errand_states(n_states: int, n_profiles: int, n_workers: int, *, asks: bool) -> int:
+    """How many states of a level travel together: as many as possible, but every worker is to have some.
+
+    Where users' functions are asked, the work is so long that no part is too small.
+    """
+    share = n_states // (n_workers * PARTS_PER_WORKER)
+    return max(1, min(ERRAND_PAIRS // n_profiles, share if asks else max(share, LEAST_STATES)))
 
 
-def grouped(items: Iterator[Work], n: int) -> Iterator[list[Work]]:
+def grouped(items: Iterator[RestingBlock], n: int) -> Iterator[list[RestingBlock]]:
     """Up to ``n`` at a time."""
-    group: list[Work] = []
+    group: list[RestingBlock] = []
     for item in items:
         group.append(item)
         if len(group) == n:
@@ -157,7 +177,9 @@ def grouped(items: Iterator[Work], n: int) -> Iterator[list[Work]]:
         yield group
 
 
-def workers_or_errands(workers: int) -> int:
+def workers_or_errands(workers: int, n_profiles: int) -> int:
     """How many workers of this process would have as many blocks in work as it has at most, here or on the way."""
     cluster = active_cluster()
-    return workers if cluster is None else max(workers, cluster.n_workers * MOST_BLOCKS)
+    if cluster is None:
+        return workers
+    return max(workers, cluster.n_workers * max(1, ERRAND_PAIRS // n_profiles // BLOCK_STATES))

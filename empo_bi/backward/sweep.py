@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from empo_bi.backward import remote
-from empo_bi.backward.blocks import NO_FLOATS, Block, BlockMaker, LevelBlocks
+from empo_bi.backward.blocks import LevelBlocks, RestingBlock
 from empo_bi.backward.complaints import StateTrouble, complaint
 from empo_bi.backward.goals import bits_of
+from empo_bi.backward.level import Level
 from empo_bi.backward.pairs import Pair, phases_of, run_block
-from empo_bi.backward.phases import Setting, Work
-from empo_bi.backward.remote import Crew, blocks_per_errand, errand_of, grouped, put_outcome, run_errand
+from empo_bi.backward.phases import Setting
+from empo_bi.backward.remote import Crew, errand_of, errand_states, grouped, put_outcome, run_errand
 from empo_bi.backward.rows import RowPlan, Rows, Table, rows_of
-from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
+from empo_bi.dag.slices import IndexArray
 from empo_bi.results.levels import ARRAYS, Arrays, ResultLevels
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.runtime.cluster import Cluster
@@ -117,7 +118,7 @@ class Sweep:
         attained_SB = goals.attained(t)
         weight_NX, has_NX = goals.weights(t), goals.has(t)
         states = self.blocks.dag.states(t) if self.wants_states or self.asks_durations else None
-        level = _Level(t, plan, rows, attained_SB, weight_NX, has_NX, states)
+        level = Level(t, plan, rows, attained_SB, weight_NX, has_NX, states)
         is_covered = np.zeros(len(body_S), dtype=np.bool_)
         try:
             for place_M in self._computed(level, strands, len(body_S)):
@@ -140,36 +141,35 @@ class Sweep:
             else:
                 strand.hand_over(t, plan)
 
-    def _computed(self, level: _Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
+    def _computed(self, level: Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
         """Compute a level, here or on a cluster; yields places of states that are done."""
         fewest = remote.FEWEST_STATES if level.states is None else remote.FEWEST_ASKED
         if self.cluster is not None and n_states >= fewest:
             return self._computed_elsewhere(level, strands, n_states, self.cluster)
         return self._computed_here(level, strands, n_states)
 
-    def _computed_here(self, level: _Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
-        def compute(make: BlockMaker) -> IndexArray:
-            work = level.work(make())
+    def _computed_here(self, level: Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
+        def compute(block: RestingBlock) -> IndexArray:
+            work = level.work(block.awake())
             run_block(work.with_durations(self._timing_world), strands, self.setting)
             return work.block.place_M
 
         n_blocks = n_states // self.blocks.block_states + 1
         # Users' functions are asked one after the other: few of them are made for several threads.
         workers = self.workers if n_blocks >= PARALLEL_BLOCKS and level.states is None else 1
-        return map_blocks(compute, self.blocks.makers_of_level(level.t), workers)
+        return map_blocks(compute, self.blocks.resting(level.t), workers)
 
     def _computed_elsewhere(
-        self, level: _Level, strands: Sequence[Strand], n_states: int, cluster: Cluster
+        self, level: Level, strands: Sequence[Strand], n_states: int, cluster: Cluster
     ) -> Iterator[IndexArray]:
         if self._crew is None:
             self._crew = Crew.of(self.strands, self.setting, self._timing_world)
         chosen = [i for i, strand in enumerate(self.strands) if strand in strands]
         phases = phases_of(strands)
-        n_blocks = blocks_per_errand(n_states, self.blocks.block_states, cluster.n_workers)
-        # Asking takes so long that a level is divided evenly, however small the parts are.
-        at_most = None if level.states is None else max(1, n_states // (cluster.n_workers * remote.PARTS_PER_WORKER))
-        works = (level.work(make()) for make in self.blocks.makers_of_level(level.t, at_most))
-        errands = (errand_of(some, chosen, phases) for some in grouped(works, n_blocks))
+        asks = level.states is not None
+        n_together = errand_states(n_states, self.blocks.dag.n_profiles, cluster.n_workers, asks=asks)
+        blocks = grouped(self.blocks.resting(level.t, n_together), max(1, n_together // self.blocks.block_states))
+        errands = (errand_of(level, some, chosen, phases) for some in blocks)
         for outcome in cluster.map(run_errand, self._crew, errands):
             put_outcome(outcome, phases, level.plan.slot_S[outcome.place_M])
             for i in outcome.given_up:
@@ -180,31 +180,3 @@ class Sweep:
     def _timing_world(self) -> Any:
         """The world, if it is asked how long transitions take."""
         return self.blocks.dag.world if self.asks_durations else None
-
-
-@dataclass(frozen=True)
-class _Level:
-    """What blocks of a level take from it. Shapes as in :class:`~empo_bi.backward.phases.Work`, for all states."""
-
-    t: int
-    plan: RowPlan
-    rows: Rows
-    attained_SB: ByteArray
-    weight_NX: FloatArray
-    has_NX: ByteArray
-    states: list[Any] | None
-
-    def work(self, block: Block) -> Work:
-        """A block as phases read it, but for durations."""
-        place_M = block.place_M
-        return Work(
-            t=self.t,
-            block=block,
-            slot_M=self.plan.slot_S[place_M],
-            succ_K=self.rows.slots_of(block.succ_K),
-            attained_MB=self.attained_SB[place_M],
-            has_NX=self.has_NX if len(self.has_NX) == 1 else self.has_NX[place_M],
-            weight_NX=self.weight_NX if len(self.weight_NX) == 1 else self.weight_NX[place_M],
-            duration_K=NO_FLOATS,
-            states=None if self.states is None else [self.states[s] for s in place_M.tolist()],
-        )
