@@ -229,13 +229,13 @@ def test_two_workers_are_two_threads_at_a_time(block_states: Callable[[int], Non
 
 def test_small_blocks_are_really_used(block_states: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    plain = sweep.Sweep._run
+    plain = sweep.run_block
 
-    def run(self: Any, work: Any, strands: Any) -> None:
+    def run(work: Any, strands: Any, setting: Any) -> None:
         sizes.append(len(work.slot_M))
-        plain(self, work, strands)
+        plain(work, strands, setting)
 
-    monkeypatch.setattr(sweep.Sweep, "_run", run)
+    monkeypatch.setattr(sweep, "run_block", run)
     for size in (1, 5, 1 << 20):
         sizes.clear()
         block_states(size)
