@@ -76,6 +76,7 @@ def run_batch(
     retry_failed: bool = False,
     backend: str = "local",
     scheduler: str | None = None,
+    spread: str = "runs",
     progress: bool = True,
 ) -> BatchResult:
     """Run everything that a batch file asks for, and write a table of results.
@@ -95,6 +96,8 @@ def run_batch(
         Where runs go: processes of this machine, or a cluster.
     scheduler : str, optional
         The address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``.
+    spread : "runs" or "blocks"
+        What a Dask cluster shares out: runs, or, of one run after the other, blocks of its large levels.
     progress : bool
         Show a bar for anything over a second.
 
@@ -108,7 +111,7 @@ def run_batch(
     """
     spec = _spec_of(source, out=out, workers=workers, memory_limit=memory_limit, keep=keep)
     with _locked(Folder(spec.out)):
-        return _Batch(spec, retry_failed).run(lambda: workers_for(backend, spec.workers, scheduler), progress)
+        return _Batch(spec, retry_failed).run(lambda: workers_for(backend, spec.workers, scheduler, spread), progress)
 
 
 def look_at_batch(source: str | os.PathLike[str] | Mapping[str, Any] | BatchSpec, **changes: Any) -> BatchResult:

@@ -17,6 +17,7 @@ from empo_bi.runtime.blocks import checked_workers
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 BACKENDS = ("local", "dask", "ray")
+SPREADS = ("runs", "blocks")  # what a cluster shares out
 CONNECT_SECONDS = 10  # for a scheduler to answer
 
 
@@ -59,14 +60,18 @@ class Workers:
 
 
 class DaskWorkers(Workers):
-    """Workers of a Dask cluster: that of a scheduler, or a new one on this machine."""
+    """Workers of a Dask cluster: that of a scheduler, or a new one on this machine.
 
-    def __init__(self, n: int = -1, scheduler: str | None = None) -> None:
+    With ``spreads_blocks``, tasks are done here one after the other, and the cluster computes blocks of their levels.
+    """
+
+    def __init__(self, n: int = -1, scheduler: str | None = None, *, spreads_blocks: bool = False) -> None:
         try:
             import distributed
         except ImportError as error:
             raise ClusterError("a Dask cluster needs the package distributed: pip install 'empo-bi[cluster]'") from error
         self._cluster: Any = None
+        self._spreads_blocks = spreads_blocks
         try:
             if scheduler is None:
                 self._cluster = distributed.LocalCluster(
@@ -105,6 +110,13 @@ class DaskWorkers(Workers):
         with joblib.parallel_config(backend="dask", client=self._client, pure=False):
             yield {"n_jobs": -1}
 
+    def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        if not self._spreads_blocks:
+            yield from super().map(function, tasks)
+            return
+        with self._configured():  # which is where the engine looks for a cluster
+            yield from map(function, tasks)
+
     def alone(self, function: Callable[[Task], Result], task: Task) -> Result:
         return self._client.submit(function, task, pure=False, retries=0).result()
 
@@ -132,12 +144,16 @@ class RayWorkers(Workers):
         yield {"n_jobs": self.n, "backend": "ray"}
 
 
-def workers_for(backend: str, n: int, scheduler: str | None) -> Workers:
-    """What ``backend`` and ``scheduler`` mean; a scheduler alone means Dask."""
+def workers_for(backend: str, n: int, scheduler: str | None, spread: str = "runs") -> Workers:
+    """What ``backend``, ``scheduler`` and ``spread`` mean; a scheduler alone means Dask."""
+    if spread not in SPREADS:
+        raise ValueError(f"spread={spread!r}; expected one of {', '.join(SPREADS)}.{did_you_mean(spread, SPREADS)}")
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}; expected one of {', '.join(BACKENDS)}.{did_you_mean(backend, BACKENDS)}")
     if backend == "ray":
         return RayWorkers(n, scheduler)
     if backend == "dask" or scheduler is not None:
-        return DaskWorkers(n, scheduler)
+        return DaskWorkers(n, scheduler, spreads_blocks=spread == "blocks")
+    if spread == "blocks":
+        raise ValueError("spread='blocks' is for a cluster; give scheduler=ADDRESS or backend='dask'")
     return Workers(n)

@@ -21,13 +21,15 @@ from empo_bi.cli.values import Size
 @click.option("--backend", type=click.Choice(["local", "dask", "ray"]), default="local", show_default=True,
               help="Where runs go: processes of this machine, or a cluster.")  # fmt: skip
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, such as tcp://10.0.0.1:8786.")
+@click.option("--spread", type=click.Choice(["runs", "blocks"]), default="runs", show_default=True,
+              help="What a Dask cluster shares out: runs, or blocks of the levels of one run after the other.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="List the runs and what has become of them; run nothing.")
 @quiet_option("No progress; just the summary.")
 @json_option
 @click.pass_context
 def batch(
     ctx: click.Context, spec: str, out: str | None, workers: int | None, memory_limit: Any, keep: str | None,
-    retry_failed: bool, backend: str, scheduler: str | None, dry_run: bool, quiet: bool, as_json: bool,
+    retry_failed: bool, backend: str, scheduler: str | None, spread: str, dry_run: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run everything that SPEC, a YAML file, asks for, and write a table with one row per run.
 
@@ -59,7 +61,13 @@ def batch(
         else:
             try:
                 result = run_batch(
-                    spec, **options, retry_failed=retry_failed, backend=backend, scheduler=scheduler, progress=not quiet
+                    spec,
+                    **options,
+                    retry_failed=retry_failed,
+                    backend=backend,
+                    scheduler=scheduler,
+                    spread=spread,
+                    progress=not quiet,
                 )
             except KeyboardInterrupt as error:
                 error.add_note("Runs that are finished are kept, and the same command continues")

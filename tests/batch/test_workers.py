@@ -14,7 +14,9 @@ import pytest
 from batch.batches import SMALL, lasting, lasting_csv, run_here
 
 from empo_bi import ClusterError, run_batch
+from empo_bi.backward.remote import run_errand
 from empo_bi.batch.workers import workers_for
+from empo_bi.runtime.cluster import DaskCluster
 
 DEADLY = """
 import os, signal
@@ -47,6 +49,10 @@ def test_what_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         workers_for("dask", 1, "tcp://127.0.0.1:9")
     with pytest.raises(ValueError, match="Did you mean 'dask'"):
         workers_for("dusk", 1, None)
+    with pytest.raises(ValueError, match="Did you mean 'blocks'"):
+        workers_for("dask", 1, None, "block")
+    with pytest.raises(ValueError, match="is for a cluster"):
+        workers_for("local", 1, None, "blocks")
 
 
 # --- Dask -------------------------------------------------------------------------------------------------------------
@@ -106,6 +112,21 @@ def test_stores_of_a_cluster_may_be_at_a_url(cluster: Any, tmp_path: Path) -> No
     assert lasting(result.table) == lasting(expected.table)
     assert (tmp_path / "there/table.parquet").exists()
     assert run_batch(SMALL, out=url, scheduler=cluster.scheduler_address, progress=False).n_skipped == 8
+
+
+@pytest.mark.parametrize("spread", ["runs", "blocks"])
+def test_large_levels_do_not_make_a_cluster_wait_for_itself(
+    spread: str, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = {"worlds": "asymmetric_freeing", "steps": [11, 12], "params": {"gamma_h": 0.9}, "keep": "summary"}
+    here = run_here(batch, tmp_path / "here")
+    sent, send = [], DaskCluster.map
+    monkeypatch.setattr(
+        DaskCluster, "map", lambda self, function, *rest: sent.append(function) or send(self, function, *rest)
+    )
+    there = run_batch(batch, out=tmp_path / "there", scheduler=cluster.scheduler_address, spread=spread, progress=False)
+    assert lasting(there.table) == lasting(here.table)
+    assert (run_errand in sent) == (spread == "blocks")
 
 
 def test_a_cluster_of_our_own(tmp_path: Path) -> None:
