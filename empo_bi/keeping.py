@@ -13,6 +13,7 @@ from empo_bi.errors import StoreNotFoundError
 from empo_bi.results.levels import ARRAYS, MemoryResults, ResultLevels
 from empo_bi.world.gridworld import GridWorld
 
+SOLUTION = "solution-"  # how folders of solutions begin
 UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
 
 
@@ -78,7 +79,7 @@ def inside(out: Any, name: str) -> Any:
 
 
 def _folder_name(content: dict[str, Any]) -> str:
-    return f"solution-{digest_of(json.dumps(content, sort_keys=True))}"
+    return f"{SOLUTION}{digest_of(json.dumps(content, sort_keys=True))}"
 
 
 def are_same(content: dict[str, Any], other: dict[str, Any]) -> bool:

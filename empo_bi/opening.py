@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 from empo_bi.dag.dag import Dag
 from empo_bi.enumeration import enumerate_dag, open_dag
-from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning
-from empo_bi.keeping import inside, is_url
+from empo_bi.errors import StoreMismatchError, StoreNotFoundError
+from empo_bi.keeping import SOLUTION, inside, is_url
 from empo_bi.options import Params
 from empo_bi.results.levels import ARRAYS
 from empo_bi.results.solution import Solution
 from empo_bi.solver import Solver
 
-SOLUTION = "solution-"  # how folders of solutions begin
 _USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
 
 
@@ -47,13 +45,15 @@ def open_solution(path: Any, *, world: Any = None, progress: bool = True) -> Sol
     folder, store = Folder(path), None
     if folder.name.startswith(SOLUTION):
         store, folder = folder.name, Folder(_parent(folder.place))
-    else:
+    elif read_manifest(folder) is None:
         store = _only_solution(folder)
     run = read_manifest(folder)
     if run is not None and run["status"] != "finished":
-        raise StoreNotFoundError(f"{folder}: this run is {run['status']}; run its batch again to finish it")
-    if store is None and run is None:
+        remedy = "with --retry-failed" if run["status"] == "failed" else "again"
+        raise StoreNotFoundError(f"{folder}: this run is {run['status']}; run its batch {remedy} to finish it")
+    if run is None and store is None:
         raise StoreNotFoundError(f"{folder}: no solution is there; solve(world, out=...) makes one, and so does a batch")
+    store = store if run is None else run["store"]
     dag = _dag_of(folder, run, world)
     if store is None:  # a run of which only the summary was kept
         assert run is not None
@@ -77,7 +77,7 @@ def _opened(folder: Any, store: str, dag: Dag) -> Solution:
             "folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
         )
     return Solver(
-        dag.world, [_params_of(content["params"])], dag=dag,
+        dag.world, [_params_of(content["params"])], dag=dag, only_opens=True,
         folders=[folder.place], arrays=frozenset(content.get("arrays", ARRAYS)),
         precision="float16" if content["rest"] == "float16" else "float64", phase_2=content["phase_2"],
         human_agent_indices=content["humans"], robot_agent_indices=content["robots"], progress=False,
@@ -90,22 +90,17 @@ def _dag_of(folder: Any, run: Any, world: Any) -> Dag:
         return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
     if run["dag"] is not None:
         batch = _parent(_parent(folder.place))
-        return _with_world(open_dag(inside(batch, run["dag"]), world=world), folder)
-    return enumerate_dag(world_of_run(run) if world is None else world, precision="exact", progress=False)
+        return _with_world(open_dag(inside(batch, run["dag"]), world=world or _world_of(run)), folder)
+    return enumerate_dag(_world_of(run) if world is None else world, precision="exact", progress=False)
 
 
-def world_of_run(run: dict[str, Any]) -> Any:
+def _world_of(run: dict[str, Any]) -> Any:
     """The world of a run, from its manifest."""
-    from empo_bi.batch.runs import WorldReference
-    from empo_bi.world.gridworld import load_world
+    from empo_bi.batch.references import WorldReference
 
-    if run["world"]["mapping"] is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", WorldWarning)  # they were told when it ran
-            return load_world(run["world"]["mapping"])
     about = run["world"]
     reference = WorldReference(about["name"], about["source"], Path(about["folder"]), tuple(run["overrides"].items()))
-    return reference.load(run["given_steps"])
+    return reference.load_again(run["given_steps"], about)
 
 
 def _with_world(dag: Dag, folder: Any) -> Dag:

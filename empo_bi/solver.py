@@ -90,6 +90,7 @@ class Solver:
         max_states: int | None = None,
         progress: bool = True,
         archive: Any = None,
+        only_opens: bool = False,
         monitor: MemoryMonitor | None = None,
         memory_profile: bool | MemoryProfiler = False,
         after_level: AfterLevel | None = None,
@@ -97,7 +98,7 @@ class Solver:
         """``human_params`` are those of phase 1, where phase 2 has others; ``archive`` is a folder that keeps results.
 
         ``folders`` has a folder for each set of parameters, in place of ``out``, which then is for the DAG alone; ``arrays``
-        names those that are handed over.
+        names those that are handed over; with ``only_opens``, what is not there is an error.
         """
         if precision not in PRECISIONS:
             expected = " or ".join(PRECISIONS)
@@ -121,7 +122,7 @@ class Solver:
         self._outs, self._arrays = [out] * len(self.params) if folders is None else list(folders), arrays
         self._budget, self._workers, self._progress = Budget.of(memory_limit), checked_workers(workers), progress
         self._compression, self._overwrite, self._archive = compression, overwrite, archive
-        self._after_level = after_level
+        self._after_level, self._only_opens = after_level, only_opens
         self._told: set[int] = set()
         self._keys: dict[int, str | None] = {}  # of users' things by id: telling one from others may take seconds
         self._profiler = profiler_of(memory_profile, self._budget.limit)
@@ -206,7 +207,13 @@ class Solver:
         results: dict[int, ResultLevels] = {}
         is_kept = self._has_folder or self._archive is not None  # otherwise nobody wants to know what was asked
         contents = {i: self._content(self.params[i], setting) if is_kept else {} for i in chosen}
-        sizes = self._sizes([i for i in chosen if not self._is_finished(i, contents[i])], setting)
+        left = [i for i in chosen if not self._is_finished(i, contents[i])]
+        if left and self._only_opens:
+            raise StoreMismatchError(
+                f"{self._outs[left[0]]}: what is there was solved for another world, or by another version of empo_bi; "
+                "solve it again"
+            )
+        sizes = self._sizes(left, setting)
         blocks.block_states = sizes.block_states
         try:
             again = {}  # sets that ask the same as one before them, which finds its results in the same folder

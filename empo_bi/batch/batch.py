@@ -6,22 +6,25 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from empo_bi.batch import manifest as manifests
 from empo_bi.batch.folder import Folder, Json
 from empo_bi.batch.passes import passes_of
 from empo_bi.batch.runs import Run, runs_of
-from empo_bi.batch.spec import BatchSpec, read_spec
+from empo_bi.batch.spec import KEEPS, BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import Pass, Wishes, do_pass
 from empo_bi.batch.workers import Workers, workers_for
-from empo_bi.errors import ClusterError, WorkerDiedError, counted
+from empo_bi.errors import ClusterError, StoreMismatchError, WorkerDiedError, counted
 from empo_bi.keeping import is_url
 from empo_bi.runtime.progress import run_bar, say
 
 TABLE_SECONDS = 60  # from one writing of the table to the next while runs go on
+OURS = ("batch.json", "batch.lock", "runs", "dags", "table.csv", "table.parquet")  # what is in the folder of a batch
+Source = str | os.PathLike[str] | Mapping[str, Any] | BatchSpec
 
 
 @dataclass(frozen=True)
@@ -53,21 +56,49 @@ class BatchResult:
         return self.n_finished == len(self.table)
 
     def summary(self) -> str:
-        """How many runs came to what, each failure with its error, and where the table is."""
+        """How many runs came to what, failures by their errors, and where the table is."""
         before = f" ({self.n_skipped:,} of them before)" if self.n_skipped else ""
         failed, missing = self.failed, len(self.table) - self.n_finished - len(self.failed)
         lines = [f"{counted(len(self.table), 'run')}: {self.n_finished:,} finished{before}, {len(failed):,} failed"
                  + (f", {missing:,} not done" if missing else "")]  # fmt: skip
-        lines += [f"  failed: {row['world']}, {row['steps']} steps ({row['run']}): {row['error']}" for row in failed]
-        return "\n".join([*lines, f"table: {self.folder}/table.csv"])
+        lines += [f"  failed: {line}" for line in told_failures(failed)]
+        if failed:
+            lines.append("  (--retry-failed, in Python retry_failed=True, tries them again)")
+        place = f"{self.folder}/table.csv"
+        if not is_url(self.folder.place):
+            with contextlib.suppress(ValueError):
+                place = str(Path(place).relative_to(Path.cwd()))
+        return "\n".join([*lines, f"table: {place}"])
 
     def listing(self) -> list[str]:
         """A line for each run."""
-        return [f"{row['status']:>8}  {row['run']}  {row['world']}, {row['steps']} steps" for row in self.table.rows]
+        return [
+            f"{row['status']:>8}  {row['run']}  {row['world']}, {row['steps']} steps, {_params(row)}"
+            for row in self.table.rows
+        ]
+
+
+def told_failures(rows: Sequence[Json]) -> list[str]:
+    """Failures of one world with one error in one line."""
+    groups: dict[tuple[str, str], list[Json]] = {}
+    for row in rows:
+        groups.setdefault((row["world"], row["error"]), []).append(row)
+    lines = []
+    for (world, error), some in groups.items():
+        steps = sorted({row["steps"] for row in some if row["steps"] is not None})
+        horizon = f", {'-'.join(map(str, dict.fromkeys([steps[0], steps[-1]])))} steps" if steps else ""
+        which = some[0]["run"] if len(some) == 1 else f"{len(some):,} runs, such as {some[0]['run']}"
+        lines.append(f"{world}{horizon} ({which}): {error}")
+    return lines
+
+
+def _params(row: Json) -> str:
+    names = ("seed", "sample", "repetition", "beta_h", "beta_r", "gamma_h", "gamma_r", "optimistic", "zeta", "xi", "eta")
+    return ", ".join(f"{name} {row[name]:.4g}" for name in names if row.get(name) is not None)
 
 
 def run_batch(
-    source: str | os.PathLike[str] | Mapping[str, Any] | BatchSpec,
+    source: Source,
     *,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
@@ -110,18 +141,37 @@ def run_batch(
     (4, [2, 2, 3, 3])
     """
     spec = _spec_of(source, out=out, workers=workers, memory_limit=memory_limit, keep=keep)
+    check_folder(Folder(spec.out))
+    looked_at = _Batch(spec, retry_failed)
+    if not looked_at.left:  # then the folder may be read-only, too
+        with contextlib.suppress(OSError):
+            looked_at.write_table()
+        return looked_at.result()
     with _locked(Folder(spec.out)):
-        return _Batch(spec, retry_failed).run(lambda: workers_for(backend, spec.workers, scheduler, spread), progress)
+        batch = _Batch(spec, retry_failed)  # somebody else may have been at work until now
+        return batch.run(lambda: workers_for(backend, spec.workers, scheduler, spread), progress)
 
 
-def look_at_batch(source: str | os.PathLike[str] | Mapping[str, Any] | BatchSpec, **changes: Any) -> BatchResult:
+def look_at_batch(source: Source, *, out: Any = None, **changes: Any) -> BatchResult:
     """What :func:`run_batch` would find: all runs, and what has become of them so far. Nothing is run or written."""
-    return _Batch(_spec_of(source, **changes), retry_failed=False).result()
+    return _Batch(_spec_of(source, out=out, **changes), retry_failed=False).result()
 
 
-def _spec_of(source: Any, *, out: Any, **changes: Any) -> BatchSpec:
+def _spec_of(source: Source, *, out: Any, **changes: Any) -> BatchSpec:
     spec = source if isinstance(source, BatchSpec) else read_spec(source)
     return spec.replace(out=None if out is None else os.fspath(out), **changes)
+
+
+def check_folder(folder: Folder) -> None:
+    """Never write among, or over, what is not ours."""
+    if not is_url(folder.place) and folder.place.exists() and not folder.place.is_dir():
+        raise StoreMismatchError(f"{folder}: is a file; a batch goes to a folder, which may be new")
+    names = folder.names()
+    strangers = [name for name in names if name not in OURS and not name.startswith(".")]
+    if strangers or (names and "batch.json" not in names and any(name.startswith("table") for name in names)):
+        raise StoreMismatchError(
+            f"{folder}: is no folder of a batch, it has {', '.join((strangers or names)[:5])}; choose an empty or new one"
+        )
 
 
 @contextlib.contextmanager
@@ -131,9 +181,11 @@ def _locked(folder: Folder) -> Iterator[None]:
         yield
         return
     from empo_bi.store.lock import WriterLock
+    from empo_bi.store.reporting import reporting
 
-    folder.place.parent.mkdir(parents=True, exist_ok=True)
-    lock = WriterLock(folder.place.with_name(folder.place.name + ".lock"))
+    with reporting(str(folder)):
+        folder.place.mkdir(parents=True, exist_ok=True)
+        lock = WriterLock(folder.place / "batch.lock")
     try:
         yield
     finally:
@@ -144,20 +196,35 @@ class _Batch:
     """The runs of a batch, and what has become of them."""
 
     def __init__(self, spec: BatchSpec, retry_failed: bool) -> None:
-        metrics = {reference.name: reference.load().key for reference in spec.metrics}  # what is not there shows at once
+        metrics = {reference.name: reference.load() for reference in spec.metrics}  # what is not there shows at once
         self._spec, self._asked = spec, manifests.asked_of(
-            keep=spec.keep, per_goal=spec.per_goal, rollouts=spec.rollouts, metrics=metrics, precision=spec.precision
+            keep=spec.keep, per_goal=spec.per_goal, rollouts=spec.rollouts, precision=spec.precision,
+            metrics={name: metric.key for name, metric in metrics.items()},
         )  # fmt: skip
         self._folder, self._call = Folder(spec.out), os.urandom(8).hex()
-        self._runs = runs_of(spec)
-        self._by_key = {run.key: run for run in self._runs}
-        self._manifests: dict[str, Json] = {}  # of runs that are finished or failed
-        for run in self._by_key.values():
-            found = self._read(run)
-            if manifests.has_all(found, self._asked) or (found and found["status"] == manifests.FAILED and not retry_failed):
-                assert found is not None
-                self._manifests[run.key] = found
-        self._n_skipped = sum(run.key in self._manifests for run in self._runs)
+        # A run may be there under the name of another file with the same content.
+        there = {name.rpartition("-")[2]: name for name in (self._folder / "runs").names()}
+        self._runs = [replace(run, folder_name=there.setdefault(run.key, run.folder_name)) for run in runs_of(spec)]
+        self._before: dict[str, Json] = {}  # manifests of runs that have to be done, or done again
+        self._settled: dict[str, Json] = {}  # manifests that answer what is asked
+        by_key = {run.key: run for run in self._runs}
+        for run in by_key.values():
+            found = None if run.folder_name not in there.values() else self._read(run)
+            answer = manifests.settled(found, self._asked, retry_failed=retry_failed) if run.trouble is None else None
+            if answer is not None and self._is_still_there(run, answer):
+                self._settled[run.key] = answer
+            elif found is not None:
+                self._before[run.key] = found
+        self._n_skipped = sum(self._is_finished(run) for run in self._runs)
+        self.left = [run for run in by_key.values() if run.key not in self._settled]
+
+    def _is_finished(self, run: Run) -> bool:
+        return run.key in self._settled and self._settled[run.key]["status"] == manifests.FINISHED
+
+    def _is_still_there(self, run: Run, manifest: Json) -> bool:
+        """Whether a run has the solution that it kept, as far as it is asked for."""
+        store = manifest.get("store")
+        return not KEEPS[self._asked["keep"]] or store is None or bool((self._folder_of(run) / store).names())
 
     def _read(self, run: Run) -> Json | None:
         return manifests.read_manifest(self._folder_of(run))
@@ -165,74 +232,108 @@ class _Batch:
     def _folder_of(self, run: Run) -> Folder:
         return self._folder / "runs" / run.folder_name
 
+    # --- working ----------------------------------------------------------------------------------------------------------
+
     def run(self, make_workers: Callable[[], Workers], progress: bool) -> BatchResult:
-        left = [run for run in self._by_key.values() if run.key not in self._manifests]
-        for run in left:
-            if run.trouble is not None:
-                self._fail(run, run.trouble)
-        left = [run for run in left if run.trouble is None]
-        with run_bar("batch", len(left), progress) as bar, _finally(self._write_table):
-            if left:
+        self._folder.write_json("batch.json", self._about())
+        possible = [run for run in self.left if run.trouble is None]
+        with run_bar("batch", len(possible), progress) as bar, _finally(self.write_table):
+            for run in self.left:
+                if run.trouble is not None:
+                    self._fail(run, run.trouble)
+            if possible:
                 with make_workers() as workers:
-                    self._work_on(left, workers, bar)
+                    self._work_on(possible, workers, bar)
         return self.result()
 
-    def result(self) -> BatchResult:
-        return BatchResult(self._folder, Table(self._rows()), self._n_skipped)
+    def _about(self) -> Json:
+        """What this batch is, so that its table can be made again."""
+        spec = self._spec
+        sources = {metric.name: {"reference": metric.reference, "source": metric.text()} for metric in spec.metrics}
+        called = time.strftime("%Y-%m-%d %H:%M:%S")
+        return {"format": "empo_bi batch", "version": 1, "spec": spec.describe(), "metrics": sources, "called": called}
 
     def _work_on(self, runs: Sequence[Run], workers: Workers, bar: Any) -> None:
         """Do all passes. After a crash, what was in work is tried alone, and what had not begun is begun again."""
         spec = self._spec
         wishes = Wishes(
-            out=str(self._folder), call=self._call, asked=self._asked, keep=spec.keep, precision=spec.precision,
-            per_goal=spec.per_goal, rollouts=spec.rollouts, metrics=spec.metrics, memory_limit=spec.memory_limit,
-            max_states=spec.max_states, sharing=workers.sharing,
+            out=str(self._folder), call=self._call, asked=self._asked, precision=spec.precision, per_goal=spec.per_goal,
+            rollouts=spec.rollouts, metrics=spec.metrics, memory_limit=spec.memory_limit, max_states=spec.max_states,
+            sharing=workers.sharing, parent=workers.parent,
         )  # fmt: skip
+        # What was kept once is not thrown away because less is asked for now.
+        keeps = {run.key: max(self._asked["keep"], self._kept(run), key=lambda keep: len(KEEPS[keep])) for run in runs}
         left = list(runs)
         while left:
             try:
-                self._do_passes(passes_of(left, wishes, workers.n), workers, bar)
+                self._do_passes(passes_of(left, keeps, self._before, wishes, workers.n), workers, bar)
                 return
             except workers.crashes as error:
                 say("a worker died; what was in work is tried again, each run in a process of its own")
-                suspects = [run for run in left if self._state_of(run) == manifests.RUNNING]
-                for run in suspects:
-                    self._try_alone(run, wishes, workers)
-                n_before, left = len(left), [run for run in left if self._state_of(run) is None]
-                if len(left) == n_before:
+                unsettled = [run for run in left if run.key not in self._settled]
+                for run in unsettled:
+                    found = self._read(run)
+                    if found is not None and found["call"] == self._call and found["status"] == manifests.RUNNING:
+                        self._try_alone(Pass((run,), keeps[run.key], wishes, self._before), workers)
+                        bar.update(1)
+                left = [run for run in unsettled if run.key not in self._settled]
+                if len(left) == len(unsettled):
                     raise ClusterError(f"workers die before they begin to work ({type(error).__name__}: {error})") from error
-                bar.update(len(suspects))
+
+    def _kept(self, run: Run) -> str:
+        return manifests.kept_before(self._before.get(run.key))
 
     def _do_passes(self, passes: Sequence[Pass], workers: Workers, bar: Any) -> None:
-        written = time.monotonic()
-        for n in workers.map(do_pass, passes):
-            bar.update(n)
+        by_key = {run.key: run for work in passes for run in work.runs}
+        written, is_seen = time.monotonic(), False
+        for done in workers.map(do_pass, passes):
+            self._settled |= done
+            bar.update(len(done))
+            if not is_seen:
+                is_seen = self._is_seen([by_key[key] for key, manifest in done.items() if not _is_passing(manifest)])
             if time.monotonic() - written > TABLE_SECONDS:
-                self._write_table()
+                self.write_table()
                 written = time.monotonic()
 
-    def _state_of(self, run: Run) -> str | None:
-        """What has become of a run since this batch was called; None if it has not begun."""
-        found = self._read(run)
-        return found["status"] if found is not None and found["call"] == self._call else None
+    def _is_seen(self, runs: Sequence[Run]) -> bool:
+        """Complain if workers write somewhere else."""
+        for run in runs:
+            found = self._read(run)
+            if found is None or found["call"] != self._call:
+                raise ClusterError(
+                    f"{self._folder}: workers have done a run, and it is not there: they do not see this folder; give one "
+                    "that all of them see, or a URL, as out"
+                )
+        return bool(runs)
 
-    def _try_alone(self, run: Run, wishes: Wishes, workers: Workers) -> None:
+    def _try_alone(self, work: Pass, workers: Workers) -> None:
         try:
-            workers.alone(do_pass, Pass((run,), wishes))
+            self._settled |= workers.alone(do_pass, work)
         except workers.crashes as error:
-            died = f"its worker process died twice ({type(error).__name__}), probably for lack of memory"
-            self._fail(run, WorkerDiedError(f"{died}: give a memory_limit, or use fewer workers"))
+            died = f"its worker process died twice ({type(error).__name__}), perhaps for lack of memory"
+            self._fail(work.runs[0], WorkerDiedError(f"{died}: give a memory_limit, or use fewer workers"))
 
     def _fail(self, run: Run, error: Exception) -> None:
-        begun = manifests.begun(run, self._asked, self._call)
-        self._folder_of(run).write_json(manifests.FILE, manifests.failed(begun, error))
+        manifest = manifests.failed(manifests.begun(run, self._asked, self._call, self._before.get(run.key)), error)
+        self._settled[run.key] = manifest
+        self._folder_of(run).write_json(manifests.FILE, manifest)
         self._folder_of(run).log(f"failed: {error}")
 
-    def _rows(self) -> list[Json]:
-        return [manifests.row_of(run, self._read(run)) for run in self._runs]
+    # --- telling ----------------------------------------------------------------------------------------------------------
 
-    def _write_table(self) -> None:
-        Table(self._rows()).write(self._folder)
+    def result(self) -> BatchResult:
+        return BatchResult(self._folder, self._table(), self._n_skipped)
+
+    def write_table(self) -> None:
+        self._table().write(self._folder)
+
+    def _table(self) -> Table:
+        return Table([manifests.row_of(run, self._settled.get(run.key)) for run in self._runs])
+
+
+def _is_passing(manifest: Json) -> bool:
+    """Whether something outside went wrong, such as a disk that is full, so that nothing may have been written."""
+    return manifest["status"] == manifests.FAILED and bool(manifest["error"]["is_passing"])
 
 
 @contextlib.contextmanager

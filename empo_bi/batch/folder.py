@@ -20,7 +20,8 @@ class Folder:
     """A folder, or what lies below a URL. Nothing is made before something is written."""
 
     def __init__(self, place: Any) -> None:
-        self.place: Any = place if is_url(place) else Path(str(place).removeprefix("file://")).expanduser()
+        # Absolute, since workers may be in other folders.
+        self.place: Any = place if is_url(place) else Path(str(place).removeprefix("file://")).expanduser().absolute()
 
     def __str__(self) -> str:
         return str(self.place)
@@ -30,14 +31,18 @@ class Folder:
 
     @property
     def name(self) -> str:
-        return str(self.place).rstrip("/").rpartition("/")[2]
+        return str(self.place.rstrip("/").rpartition("/")[2] if is_url(self.place) else self.place.name)
 
     def _remote(self) -> tuple[Any, str]:
         try:
             import fsspec
+
+            return fsspec.core.url_to_fs(self.place)
         except ImportError as error:
-            raise StoreError(f"{self}: URLs need the package fsspec: pip install 'empo-bi[remote]'") from error
-        return fsspec.core.url_to_fs(self.place)
+            needed = "the package fsspec, and one for the kind of place: pip install 'empo-bi[remote]'"
+            raise StoreError(f"{self}: URLs need {needed} ({error})") from error
+        except ValueError as error:
+            raise StoreError(f"{self}: cannot be opened ({error})") from error
 
     def read_bytes(self, name: str) -> bytes | None:
         """None if there is no such file."""
@@ -103,11 +108,15 @@ class Folder:
             names = [path.name for path in self.place.iterdir()] if self.place.is_dir() else []
         return sorted(name for name in names if name.startswith(prefix) and not name.endswith(".lock"))
 
-    def remove(self, prefix: str) -> None:
-        """Remove folders whose names begin so."""
+    def remove(self, prefix: str, *, but: str = "") -> None:
+        """Remove files and folders whose names begin so, except one."""
         for name in self.names(prefix):
+            if name == but:
+                continue
             if is_url(self.place):
                 system, path = self._remote()
                 system.rm(f"{path}/{name}", recursive=True)
-            else:
+            elif (self.place / name).is_dir():
                 shutil.rmtree(self.place / name, ignore_errors=True)
+            else:
+                (self.place / name).unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -18,7 +18,7 @@ import empo_bi
 from empo_bi.batch.folder import Folder, Json
 from empo_bi.batch.runs import Run
 from empo_bi.batch.spec import KEEPS
-from empo_bi.errors import EmpoError
+from empo_bi.errors import EmpoError, StoreError
 from empo_bi.memory.machine import available_and_total
 from empo_bi.options import Params
 
@@ -33,8 +33,16 @@ def read_manifest(folder: Folder) -> Json | None:
     return found if found is not None and (found.get("format"), found.get("version")) == (FORMAT, VERSION) else None
 
 
-def begun(run: Run, asked: Json, call: str) -> Json:
-    """The manifest of a run that is about to begin; ``asked`` is what :func:`asked_of` says, ``call`` tells who asks."""
+def asked_of(*, keep: str, per_goal: bool, rollouts: int, metrics: Mapping[str, str], precision: str) -> Json:
+    """What is wanted of a solution, besides what tells runs apart."""
+    return {"keep": keep, "per_goal": per_goal, "rollouts": rollouts, "metrics": dict(metrics), "precision": precision}
+
+
+def begun(run: Run, asked: Json, call: str, before: Json | None) -> Json:
+    """The manifest of a run that is about to begin.
+
+    ``call`` tells who asks; ``before`` is what was there if it was finished, so that a failure costs nothing.
+    """
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -45,64 +53,92 @@ def begun(run: Run, asked: Json, call: str) -> Json:
         "steps": run.steps,
         "given_steps": run.given_steps,
         "params": Params(**run.params).describe(),
+        "seed": run.seed,
+        "sample": run.sample,
+        "repetition": run.repetition,
+        "rollout_seed": run.rollout_seed,
         "asked": asked,
         "call": call,
         "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
         "versions": _versions(),
         "machine": _machine(),
+        "before": _finished_one(before),
     }
 
 
-def finished(manifest: Json, *, columns: Json, timings: Json, dag: str | None) -> Json:
-    """The same when all is done: numbers for the table, and where the DAG is, relative to the batch, if it was kept."""
-    ended = {"ended": time.strftime("%Y-%m-%d %H:%M:%S")}
-    return {**manifest, "status": FINISHED, "columns": columns, "timings": timings, "dag": dag, **ended}
+def finished(manifest: Json, *, columns: Json, timings: Json, dag: str | None, store: str | None) -> Json:
+    """The same when all is done: numbers for the table, and where DAG and solution are, if they were kept.
+
+    The DAG's place is relative to the batch, that of the solution to the run.
+    """
+    results = {"columns": columns, "timings": timings, "dag": dag, "store": store}
+    return {**manifest, "status": FINISHED, **results, "ended": time.strftime("%Y-%m-%d %H:%M:%S"), "before": None}
 
 
-def failed(manifest: Json, error: BaseException) -> Json:
-    """The same when something went wrong."""
+def failed(manifest: Json, error: BaseException, **results: Any) -> Json:
+    """The same when something went wrong; ``results`` are those that are there nevertheless."""
+    is_ours = isinstance(error, EmpoError) and error.__cause__ is None  # then the message says all
     told = {
         "type": type(error).__name__,
         "message": str(error),
-        # What we raise on purpose says all in its message.
-        "traceback": None if isinstance(error, EmpoError) else "".join(traceback.format_exception(error)),
+        "traceback": None if is_ours else "".join(traceback.format_exception(error)),
+        # Such as a full disk; nobody has to ask for another try.
+        "is_passing": isinstance(error, StoreError) or (isinstance(error, OSError) and not isinstance(error, EmpoError)),
     }
-    return {**manifest, "status": FAILED, "error": told, "ended": time.strftime("%Y-%m-%d %H:%M:%S")}
+    return {**manifest, "status": FAILED, "error": told, **results, "ended": time.strftime("%Y-%m-%d %H:%M:%S")}
 
 
-def asked_of(*, keep: str, per_goal: bool, rollouts: int, metrics: Mapping[str, str], precision: str) -> Json:
-    """What is wanted of a solution, besides what tells runs apart."""
-    return {"keep": keep, "per_goal": per_goal, "rollouts": rollouts, "metrics": dict(metrics), "precision": precision}
+def settled(manifest: Json | None, asked: Json, *, retry_failed: bool) -> Json | None:
+    """The manifest that answers what is asked now, if there is one: finished with all of it, or a failure to do the same.
+
+    What was finished before a later attempt failed still counts.
+    """
+    if manifest is None:
+        return None
+    for found in (manifest, manifest.get("before")):
+        if found is not None and found["status"] == FINISHED and _has_all(found, asked):
+            return found
+    is_same = manifest["status"] == FAILED and {**manifest["asked"], "keep": None} == {**asked, "keep": None}
+    return manifest if is_same and not retry_failed and not manifest["error"]["is_passing"] else None
 
 
-def has_all(manifest: Json | None, asked: Json) -> bool:
-    """Whether a finished run has what is asked for now."""
-    if manifest is None or manifest["status"] != FINISHED:
-        return False
+def kept_before(manifest: Json | None) -> str:
+    """What an earlier attempt has kept."""
+    found = _finished_one(manifest)
+    return "summary" if found is None else str(found["asked"]["keep"])
+
+
+def _finished_one(manifest: Json | None) -> Json | None:
+    """The latest manifest that was finished."""
+    if manifest is None or manifest["status"] == FINISHED:
+        return manifest
+    return manifest.get("before")
+
+
+def _has_all(manifest: Json, asked: Json) -> bool:
     there = manifest["asked"]
     same = all(there[part] == asked[part] for part in ("per_goal", "rollouts", "metrics"))
     return same and set(KEEPS[asked["keep"]]) <= set(KEEPS[there["keep"]])
 
 
 def row_of(run: Run, manifest: Json | None) -> Json:
-    """A row of the table."""
-    params = Params(**run.params)
+    """A row of the table; a run without a manifest is missing."""
     row: Json = {
         "run": run.folder_name,
         "status": "missing" if manifest is None else manifest["status"],
         "world": run.world.name,
         "steps": run.steps,
-        **({} if run.sample is None else {"seed": run.seed, "sample": run.sample}),
+        "seed": run.seed,
+        **({} if run.sample is None else {"sample": run.sample}),
         "repetition": run.repetition,
-        **_plain_params(params),
+        **_plain_params(Params(**run.params)),
     }
-    if manifest is not None:
-        row |= manifest.get("columns", {})
-        if manifest["status"] == FAILED:
-            row["error"] = f"{manifest['error']['type']}: {manifest['error']['message']}"
-        row |= manifest.get("timings", {})
-        row["host"] = manifest["machine"]["host"]
-    return row
+    if manifest is None:
+        return row
+    row |= manifest.get("columns", {}) | manifest.get("timings", {})
+    if manifest["status"] == FAILED:
+        row["error"] = f"{manifest['error']['type']}: {manifest['error']['message']}"
+    return row | {"host": manifest["machine"]["host"]}
 
 
 def _plain_params(params: Params) -> Json:
@@ -120,10 +156,8 @@ def _factor(given: float | None, rate: float) -> float:
 
 @cache
 def _versions() -> dict[str, str]:
-    packages: Sequence[str] = ("numpy", "numba", "zarr", "scipy")
-    return {"empo_bi": empo_bi.__version__, "python": platform.python_version()} | {
-        package: metadata.version(package) for package in packages
-    }
+    found = {package: metadata.version(package) for package in ("numpy", "numba", "zarr", "scipy")}
+    return {"empo_bi": empo_bi.__version__, "python": platform.python_version(), **found}
 
 
 @cache

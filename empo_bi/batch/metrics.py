@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from empo_bi.batch.table import is_taken
 from empo_bi.dag.identity import digest_of, key_of
 from empo_bi.errors import BatchFileError, MetricError, short_repr
 
@@ -34,7 +35,11 @@ class MetricReference:
             If there is no such function.
         """
         function = function_of(self.reference, self.folder)
-        return Metric(self.name, function, key_of(function) or digest_of(self.reference))
+        return Metric(self.name, function, key_of(function) or text_key(function, self.reference))
+
+    def text(self) -> str | None:
+        """The source of its module, for the record."""
+        return source_text(function_of(self.reference, self.folder))
 
 
 @dataclass(frozen=True)
@@ -75,14 +80,18 @@ def metric_references(given: Any, folder: Path, complain: Callable[..., BatchFil
         if not isinstance(reference, str) or not all(reference.rpartition(":")):
             raise complain(place, message=f"found {short_repr(reference)}; give {EXAMPLE}")
         column = str(reference.rpartition(":")[2] if name is None else name)
+        if is_taken(column):
+            raise complain(
+                place, message=f"the table has a column {column!r} already; give another name, as in 'my_{column}: ...'"
+            )
         if column in found:
             raise complain(place, message=f"two metrics are called {column!r}; give names, as in 'first: a.py:left_first'")
         found[column] = MetricReference(column, reference, folder)
     return tuple(found.values())
 
 
-def function_of(reference: str, folder: Path) -> Callable[..., Any]:
-    """What ``module:function`` or ``path.py:function`` stands for."""
+def function_of(reference: str, folder: Path, expected: str = EXAMPLE) -> Callable[..., Any]:
+    """What ``module:function`` or ``path.py:function`` stands for; ``expected`` is an example of what it might be."""
     module_name, _, function_name = reference.rpartition(":")
     try:
         if module_name.endswith(".py"):
@@ -91,7 +100,7 @@ def function_of(reference: str, folder: Path) -> Callable[..., Any]:
             module = _module_called(module_name, folder)
     except (Exception, SystemExit) as error:
         raise MetricError(
-            f"{reference}: cannot be imported ({type(error).__name__}: {error}); expected {EXAMPLE}"
+            f"{reference}: cannot be imported ({type(error).__name__}: {error}); expected {expected}"
         ) from error
     function = getattr(module, function_name, None)
     if not callable(function):
@@ -100,6 +109,18 @@ def function_of(reference: str, folder: Path) -> Callable[..., Any]:
             f"{reference}: there is no function {function_name!r} in it, only {', '.join(there) or 'none at all'}"
         )
     return function
+
+
+def text_key(function: Any, reference: str) -> str:
+    """For what cannot be told from others, such as a function made by another one: the text of its module."""
+    return digest_of(f"{reference} {source_text(function)}")
+
+
+def source_text(function: Any) -> str | None:
+    """Of the module of a function; None if there is none."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    return Path(file).read_text(encoding="utf-8", errors="replace") if file is not None and file.endswith(".py") else None
 
 
 def _module_at(path: Path) -> Any:
@@ -115,11 +136,14 @@ def _module_at(path: Path) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where inspect looks for sources
+    sys.path.insert(0, str(path.parent))  # it may import what lies beside it
     try:
         spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
+    finally:
+        sys.path.remove(str(path.parent))
     return module
 
 

@@ -47,8 +47,9 @@ class Quantity:
             low, high = self.ends
             return [float(low + (high - low) * u) for u in rng.random(n)]
         if self.kind == "log_uniform":
-            low, high = map(math.log, self.ends)
-            return [math.exp(low + (high - low) * u) for u in rng.random(n).tolist()]
+            low, high = self.ends
+            drawn = [low * math.exp(u * math.log(high / low)) for u in rng.random(n).tolist()]
+            return [min(max(float(value), low), high) for value in drawn]  # rounding may leave the ends
         if self.kind == "integers":
             low, high = self.ends
             return [int(low) + int(u * (high - low + 1)) for u in rng.random(n).tolist()]

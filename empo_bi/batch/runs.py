@@ -7,37 +7,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from glob import glob
-from pathlib import Path
-from typing import Any
 
-from empo_bi import worlds
 from empo_bi.batch.folder import Json
-from empo_bi.batch.metrics import function_of
+from empo_bi.batch.references import WorldReference, references_of
 from empo_bi.batch.spec import BatchSpec
-from empo_bi.dag.identity import digest_of, identity_of, key_of
-from empo_bi.enumeration import title_of
-from empo_bi.errors import EmpoError, WorldNotFoundError
+from empo_bi.dag.identity import digest_of
 from empo_bi.options import Params
-from empo_bi.world.gridworld import GridWorld, load_world
-from empo_bi.world.text import to_mapping
-
-
-@dataclass(frozen=True)
-class WorldReference:
-    """How a batch calls a world; ``load`` makes it."""
-
-    name: str  # as the table calls it
-    source: str  # what load_world takes, or module:function
-    folder: Path
-    overrides: tuple[tuple[str, Any], ...] = ()
-
-    def load(self, steps: int | None) -> Any:
-        options = dict(self.overrides) | ({} if steps is None else {"max_steps": steps})
-        if _is_function(self.source):
-            return function_of(self.source, self.folder)(**options)
-        return load_world(self.source, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,27 +21,24 @@ class Run:
 
     Attributes
     ----------
+    given_steps, steps : what the world is loaded with, None for its own horizon; what that means
     key : tells this run from all others, also in another batch
-    world_key : the same for runs that can share a DAG
-    about : of the world, for its manifest
+    folder_name : where it is, below ``runs`` in the folder of the batch
+    about : of the world, see :class:`Look`
     trouble : why this run cannot even begin
     """
 
     world: WorldReference
-    given_steps: int | None  # what the world is loaded with, None for its own
-    steps: int | None  # what that means
+    given_steps: int | None
+    steps: int | None
     params: Json
     seed: int = 0
     sample: int | None = None
     repetition: int = 0
     key: str = ""
-    world_key: str = ""
+    folder_name: str = ""
     about: Json = field(default_factory=dict)
     trouble: Exception | None = None
-
-    @property
-    def folder_name(self) -> str:
-        return f"{_slug(self.world.name)}{'' if self.steps is None else f'-{self.steps}'}-{self.key}"
 
     @property
     def rollout_seed(self) -> int:
@@ -80,48 +52,14 @@ def runs_of(spec: BatchSpec) -> list[Run]:
     Runs that ask the same, as draws of few choices do, have the same key.
     """
     found: list[Run] = []
-    loaded: dict[tuple[str, int | None], Run] = {}
-    for world, trouble in _worlds_of(spec):
+    looked_at: dict[tuple[str, int | None], Run] = {}
+    for world, trouble in references_of(spec):
         for seed, sample, steps, params in _settings_of(spec):
-            if (world.source, steps) not in loaded:
-                loaded[world.source, steps] = _looked_at(world, steps, trouble)
-            base = loaded[world.source, steps]
+            if (world.source, steps) not in looked_at:
+                looked_at[world.source, steps] = _look(world, steps, trouble)
+            base = looked_at[world.source, steps]
             found += [_told_apart(base, spec, params, seed, sample, repetition) for repetition in range(spec.repetitions)]
     return found
-
-
-def _worlds_of(spec: BatchSpec) -> Iterator[tuple[WorldReference, Exception | None]]:
-    """Worlds, and what is wrong with those that are none."""
-    overrides = tuple(sorted(dict(spec.overrides).items()))
-    seen = set()
-    for entry in spec.worlds:
-        matches = _matches(entry, spec.folder)
-        trouble = None if matches else WorldNotFoundError(
-            f"{entry!r} matches no shipped world, and no file in {spec.folder}; `empo-bi worlds` lists the shipped ones"
-        )  # fmt: skip
-        for name, source in matches or [(entry, entry)]:
-            if source not in seen:
-                seen.add(source)
-                yield WorldReference(name, source, spec.folder, overrides), trouble
-
-
-def _matches(entry: str, folder: Path) -> list[tuple[str, str]]:
-    """Names and sources of the worlds that an entry means: one, or all that match a pattern."""
-    if _is_function(entry):
-        return [(entry, entry)]
-    if not any(mark in entry for mark in "*?["):
-        beside = folder / Path(entry).expanduser()
-        is_file = beside.suffix in (".yaml", ".yml", ".json") and beside.is_file()
-        return [(entry, str(beside) if is_file else entry)]
-    shipped = [name for name in worlds.available() if fnmatchcase(name, entry)]
-    files = sorted(glob(entry, root_dir=folder, recursive=True))
-    return [(name, name) for name in shipped] or [
-        (name, str(folder / name)) for name in files if name.endswith((".yaml", ".yml"))
-    ]
-
-
-def _is_function(source: str) -> bool:
-    return re.fullmatch(r"[\w./~-]+:\w+", source) is not None and not source.startswith("/:")
 
 
 def _settings_of(spec: BatchSpec) -> Iterator[tuple[int, int | None, int | None, Json]]:
@@ -141,31 +79,27 @@ def _settings_of(spec: BatchSpec) -> Iterator[tuple[int, int | None, int | None,
                 yield seed, sample, values.pop("steps", None), values
 
 
-def _looked_at(world: WorldReference, steps: int | None, trouble: Exception | None) -> Run:
+def _look(world: WorldReference, steps: int | None, trouble: Exception | None) -> Run:
     """A run without parameters: what all runs of a world and horizon have in common."""
     try:
         if trouble is not None:
             raise trouble
-        model = world.load(steps)
-        mapping = to_mapping(model.world_spec) if isinstance(model, GridWorld) else None
-        goals = key_of(getattr(model, "possible_goal_generator", None)) if mapping is None else mapping.get("possible_goals")
-        identity = identity_of(model)
-        # What cannot be told from others is told by where it comes from.
-        told = [world.source] if identity is None or (mapping is None and goals is None) else [identity, goals]
-        horizon = getattr(model, "max_steps", None) if steps is None else steps
-    except (EmpoError, TypeError, ValueError, OSError, ImportError) as error:
-        return Run(world, steps, steps, {}, world_key=digest_of(f"{world.source} {world.overrides} {steps}"), trouble=error)
-    about = {"title": title_of(model), "digest": digest_of(json.dumps(told)), "mapping": mapping}
-    return Run(world, steps, horizon, {}, world_key=digest_of(json.dumps([*told, horizon])), about=about)
+        look = world.look(steps)
+    except (Exception, SystemExit) as error:  # whatever a user's function does
+        told = RuntimeError(f"SystemExit: {error}") if isinstance(error, SystemExit) else error
+        about = {"title": world.name, "key": digest_of(f"{world.source} {world.overrides} {steps}"), "mapping": None}
+        return Run(world, steps, steps, {}, about=about, trouble=told)
+    return Run(world, steps, look.horizon, {}, about=look.about)
 
 
 def _told_apart(base: Run, spec: BatchSpec, params: Json, seed: int, sample: int | None, repetition: int) -> Run:
     # Samples are told by their numbers, whatever seed they were drawn with; rollouts have seeds of their own.
-    content: Json = {"world": base.world_key, "params": Params(**params).describe(), "precision": spec.precision}
+    content: Json = {"world": base.about["key"], "params": Params(**params).describe(), "precision": spec.precision}
     if repetition or (spec.rollouts and seed):
         content |= {"repetition": repetition, "seed": seed}
     key = digest_of(json.dumps(content, sort_keys=True))
-    return replace(base, params=params, seed=seed, sample=sample, repetition=repetition, key=key)
+    name = "-".join([_slug(base.world.name), *([] if base.steps is None else [str(base.steps)]), key])
+    return replace(base, params=params, seed=seed, sample=sample, repetition=repetition, key=key, folder_name=name)
 
 
 def _slug(name: str) -> str:

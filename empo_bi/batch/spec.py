@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from empo_bi.errors import BatchFileError, did_you_mean, short_repr
 from empo_bi.memory.sizes import parse_size
 from empo_bi.options import Params
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.world.slips import KNOWN_KEYS
 from empo_bi.world.yaml_text import KeyPath, load_yaml
 
 KEEPS = {  # what remains of a run, and which arrays that takes
@@ -52,6 +53,7 @@ class BatchSpec:
     workers : runs at a time
     out : folder or URL
     folder : what paths in the file are relative to
+    written : the file as it was read
     """
 
     worlds: tuple[str, ...]
@@ -71,10 +73,25 @@ class BatchSpec:
     workers: int = -1
     out: str = "runs/batch"
     folder: Path = Path()
+    written: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def describe(self) -> dict[str, Any]:
+        """What was asked for, in JSON: the file, and what took its place."""
+        taken = ("samples", "keep", "memory_limit", "workers", "out")
+        return {"file": dict(self.written), "folder": str(self.folder), **{name: getattr(self, name) for name in taken}}
 
     def replace(self, **changes: Any) -> BatchSpec:
         """The same with some things changed; None leaves one as it is."""
-        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if changes.get("keep", "values") not in KEEPS:
+            hint = did_you_mean(str(changes["keep"]), KEEPS)
+            raise ValueError(f"keep={changes['keep']!r}; give one of {', '.join(KEEPS)}.{hint}")
+        parse_size(changes.get("memory_limit", "1GB"))
+        checked_workers(changes.get("workers", 1))
+        spec = replace(self, **changes)
+        if spec.rollouts and spec.keep == "policies":
+            raise ValueError("keep='policies': rollouts need values; give 'values' or 'summary'")
+        return spec
 
 
 def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> BatchSpec:
@@ -110,6 +127,11 @@ def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> BatchSpec:
     return _Reader(content, str(path), lines, path.resolve().parent, path.stem).spec()
 
 
+def _infinite(value: Any) -> Any:
+    """YAML has a word of its own for infinity, which nobody knows."""
+    return float("inf") if value in ("inf", "infinity") else value
+
+
 class _Reader:
     """Checks a mapping key by key."""
 
@@ -139,9 +161,16 @@ class _Reader:
         for key, value in self._content.items():
             name = "seeds" if key == "seed" else key
             found[name] = getattr(self, KEYS[key])(key, value)
-        spec = BatchSpec(**{"out": f"runs/{self._name}", **found, "folder": self._folder})
+        spec = BatchSpec(**{"out": f"runs/{self._name}", **found, "folder": self._folder, "written": self._content})
         self._check_samples(spec)
+        self._check_rollouts(spec)
         return spec
+
+    def _check_rollouts(self, spec: BatchSpec) -> None:
+        if spec.repetitions > 1 and not spec.rollouts:
+            raise self._error("repetitions", message="they differ in rollouts only; say how many, as in 'rollouts: 100'")
+        if spec.rollouts and spec.keep == "policies":
+            raise self._error("keep", message="rollouts need values; write 'keep: values' or 'keep: summary'")
 
     def _check_samples(self, spec: BatchSpec) -> None:
         drawn = [quantity.name for quantity in (spec.steps, *spec.params) if quantity is not None and quantity.is_random]
@@ -188,8 +217,7 @@ class _Reader:
             if name not in PARAMETERS:
                 hint = did_you_mean(str(name), PARAMETERS) or f" There are {', '.join(PARAMETERS)}."
                 raise self._error(key, str(name), message=f"there is no such parameter.{hint}")
-            if isinstance(value, str) and value in ("inf", "infinity"):
-                value = float("inf")
+            value = [_infinite(one) for one in value] if isinstance(value, list) else _infinite(value)
             quantity = quantity_of(name, value, lambda message, name=name: self._error(key, name, message=message))  # type: ignore[misc]
             for number in quantity.values or quantity.ends:
                 try:
@@ -209,6 +237,13 @@ class _Reader:
             )
         if "max_steps" in given:
             raise self._error(key, "max_steps", message="write horizons as 'steps: [8, 10]' instead")
+        makes_worlds = any(
+            ":" in str(world) for world in self._content.get("worlds", [])
+        )  # by functions, with options of their own
+        for name in [] if makes_worlds else given:
+            if name not in (*KNOWN_KEYS, "actions"):
+                hint = did_you_mean(name, KNOWN_KEYS) or f" There are {', '.join(KNOWN_KEYS)}."
+                raise self._error(key, name, message=f"world files have no such key.{hint}")
         return given
 
     def _count(self, key: str, given: Any) -> int:
@@ -227,7 +262,7 @@ class _Reader:
         return metric_references(given, self._folder, lambda *path, message: self._error(key, *path, message=message))
 
     def _keep(self, key: str, given: Any) -> str:
-        if given not in KEEPS:
+        if not isinstance(given, str) or given not in KEEPS:
             raise self._error(
                 key, message=f"found {short_repr(given)}; give one of {', '.join(KEEPS)}.{did_you_mean(str(given), KEEPS)}"
             )
@@ -239,7 +274,7 @@ class _Reader:
         return given
 
     def _precision(self, key: str, given: Any) -> str:
-        if given not in PRECISIONS:
+        if not isinstance(given, str) or given not in PRECISIONS:
             raise self._error(key, message=f"found {short_repr(given)}; give one of {', '.join(PRECISIONS)}")
         return str(given)
 

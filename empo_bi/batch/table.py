@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,31 @@ from empo_bi.batch.folder import Folder, Json
 
 # Columns that depend on machine and moment; all others are the same whenever and wherever a batch runs.
 VOLATILE = ("enumerate_seconds", "solve_seconds", "metric_seconds", "runs_in_pass", "peak_bytes", "host")
+
+
+FIRST = (
+    "run", "status", "world", "steps", "seed", "sample", "repetition", "beta_h", "beta_r", "gamma_h", "gamma_r",
+    "optimistic", "zeta", "xi", "eta", "terminal_Vr", "states", "bodies", "transitions", "levels", "V_r", "U_r",
+)  # fmt: skip
+THEN = ("X_h_", "V_h_alone_", "V_h_", "pi_r_")  # how columns of humans and robots begin
+LAST = ("rollouts", "rollout_V_r", "rollout_V_r_error", "error", *VOLATILE)
+
+
+def is_taken(column: str) -> bool:
+    """Whether the table has such a column anyway, so that no metric may be called so."""
+    return column in (*FIRST, *LAST) or column.startswith(THEN)
+
+
+def _rank(column: str) -> tuple[int, int, str]:
+    """Columns are in the same order whichever runs there are; those of metrics stand before the last ones."""
+    if column in FIRST:
+        return 0, FIRST.index(column), ""
+    if column in LAST:
+        return 3, LAST.index(column), ""
+    group = next((i for i, prefix in enumerate(THEN) if column.startswith(prefix)), None)
+    if group is None:
+        return 2, 0, ""
+    return 1, group, "".join(re.findall(r"^\d+", column.removeprefix(THEN[group]))).zfill(4)  # by agents
 
 
 class Table:
@@ -27,9 +53,7 @@ class Table:
     """
 
     def __init__(self, rows: Sequence[Json]) -> None:
-        first = dict.fromkeys(name for row in rows for name in row if name not in VOLATILE)
-        last = dict.fromkeys(name for name in VOLATILE if any(name in row for row in rows))
-        self.columns = [*first, *last]
+        self.columns = sorted(dict.fromkeys(name for row in rows for name in row), key=_rank)
         self.rows = [{name: row.get(name) for name in self.columns} for row in rows]
 
     def __len__(self) -> int:
@@ -61,19 +85,20 @@ class Table:
         except ImportError:
             return None
         sink = pyarrow.BufferOutputStream()
-        columns = {name: pyarrow.array(_of_one_type(self[name])) for name in self.columns}
+        columns = {name: _as_arrow(pyarrow, _of_one_type(self[name])) for name in self.columns}
         pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
         return bytes(sink.getvalue().to_pybytes())
 
     def write(self, folder: Folder) -> None:
         """Write ``table.csv`` and, where pyarrow is installed, ``table.parquet``, unless they are there already."""
-        text = self.to_csv().encode()
+        text = self.to_csv().encode(errors="backslashreplace")
         if folder.read_bytes("table.csv") == text and "table.parquet" in folder.names("table"):
             return  # pyarrow takes half a second to be loaded
+        folder.remove("table.parquet")  # or it might stay there from an earlier time
+        folder.write_bytes("table.csv", text)
         parquet = self.to_parquet()
         if parquet is not None:
             folder.write_bytes("table.parquet", parquet)
-        folder.write_bytes("table.csv", text)  # the last, so that both are of one time
 
 
 def _as_text(value: Any) -> str:
@@ -82,6 +107,15 @@ def _as_text(value: Any) -> str:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else str(value)
     return str(value)
+
+
+def _as_arrow(pyarrow: Any, values: list[Any]) -> Any:
+    """As texts if they are too large, or too odd, for a column of numbers or texts."""
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowException, OverflowError, UnicodeError):
+        texts = [None if value is None else str(value).encode(errors="backslashreplace").decode() for value in values]
+        return pyarrow.array(texts)
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from empo_bi.batch import manifest as manifests
 from empo_bi.batch.folder import Folder, Json
@@ -18,10 +20,9 @@ from empo_bi.batch.summary import columns_of, rollout_columns
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import enumerate_dag
-from empo_bi.errors import MemoryLimitError, TooManyStatesError
-from empo_bi.keeping import is_url
+from empo_bi.errors import MemoryLimitError, MetricError, StoreLockedError, TooManyStatesError
+from empo_bi.keeping import SOLUTION, is_url
 from empo_bi.memory.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
-from empo_bi.opening import SOLUTION
 from empo_bi.options import Params
 from empo_bi.results.levels import ARRAYS
 from empo_bi.results.solution import Solution
@@ -30,35 +31,51 @@ from empo_bi.solver import Solver
 # DAGs up to this size are enumerated again in less time than a store of theirs takes to be opened, and passes over them
 # are over before anybody could kill them with much loss: they stay in memory.
 SMALL_BODIES, SMALL_STATES = 50_000, 200_000
+RUNS_AT_ONCE = 16  # more sets of parameters in one sweep gain nothing
+LOCK_SECONDS = 10  # for a killed batch's workers to let go of what they were writing
+WATCH_SECONDS = 0.2  # from one look at whether the batch is still there to the next
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What is wanted of all runs of a batch."""
+    """What is wanted of all runs of a batch.
+
+    Attributes
+    ----------
+    call : of ``run_batch`` that wishes this; ``asked`` is what manifests say of it
+    sharing : workers on one machine, which share its memory where there is no limit
+    parent : the process without which a worker is to end; 0 for none
+    """
 
     out: str
-    call: str  # of run_batch that wishes this
-    asked: Json  # as manifests have it
-    keep: str
+    call: str
+    asked: Json
     precision: str
     per_goal: bool
     rollouts: int
     metrics: tuple[MetricReference, ...]
     memory_limit: Any
     max_states: int | None
-    sharing: int = 1  # workers on one machine, which share its memory where there is no limit
+    sharing: int = 1
+    parent: int = 0
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Runs of one world and horizon."""
+    """Runs of one world and horizon, of which the same is to be kept; ``before`` has manifests of those that were there."""
 
     runs: tuple[Run, ...]
+    keep: str
     wishes: Wishes
+    before: dict[str, Json] = field(default_factory=dict)
 
     @property
     def folder(self) -> Folder:
         return Folder(self.wishes.out)
+
+    def folder_of(self, run: Run) -> Folder:
+        return self.folder / "runs" / run.folder_name
 
     @property
     def memory_limit(self) -> Any:
@@ -66,64 +83,128 @@ class Pass:
         given = self.wishes.memory_limit
         return int(0.8 * available_bytes() / self.wishes.sharing) + resident_bytes() if given is None else given
 
-    def folder_of(self, run: Run) -> Folder:
-        return self.folder / "runs" / run.folder_name
+    def begun(self, run: Run) -> Json:
+        asked = {**self.wishes.asked, "keep": self.keep}
+        return manifests.begun(run, asked, self.wishes.call, self.before.get(run.key))
 
 
-def do_pass(work: Pass) -> int:
-    """Solve runs, and write what came of each to its folder; returns their number. Failures are written down as well."""
-    reset_peak()
-    begun = {run: manifests.begun(run, work.wishes.asked, work.wishes.call) for run in work.runs}
-    for run, manifest in begun.items():
-        work.folder_of(run).write_json(manifests.FILE, manifest)
-        work.folder_of(run).log(f"begun on {manifest['machine']['host']}: {run.about.get('title', run.world.name)}")
-    with _failing(work, begun, work.runs), _logging(work):
-        metrics = [reference.load() for reference in work.wishes.metrics]
-        world = work.runs[0].world.load(work.runs[0].given_steps)
-        start = time.perf_counter()
-        dag, kept_at = _dag_of(world, work)
-        with dag:
-            _solve_and_tell(work, world, dag, kept_at, time.perf_counter() - start, begun, metrics, work.runs)
-    return len(work.runs)
+class _Told:
+    """Manifests of the runs of a pass, in their folders and here."""
 
+    def __init__(self, work: Pass) -> None:
+        self._work = work
+        self.manifests = {run.key: work.begun(run) for run in work.runs}
 
-@contextlib.contextmanager
-def _failing(work: Pass, begun: dict[Run, Json], runs: Sequence[Run]) -> Iterator[None]:
-    """Whatever goes wrong is written to the runs' folders, and is nobody else's trouble."""
-    try:
-        yield
-    except Exception as error:
+    def begin(self) -> None:
+        for run in self._work.runs:
+            with self.failures([run]):
+                self._write(run, self.manifests[run.key], f"begun on {self.manifests[run.key]['machine']['host']}")
+
+    def finish(self, run: Run, log: str, **results: Any) -> None:
+        self._write(run, manifests.finished(self.manifests[run.key], **results), f"finished: {log}")
+
+    def log(self, runs: Sequence[Run], text: str) -> None:
         for run in runs:
-            manifest = manifests.failed(begun[run], error)
-            work.folder_of(run).log(f"failed: {manifest['error']['traceback'] or manifest['error']['message']}")
-            work.folder_of(run).write_json(manifests.FILE, manifest)
+            self._work.folder_of(run).log(text)
+
+    @contextlib.contextmanager
+    def failures(self, runs: Sequence[Run]) -> Iterator[None]:
+        """Whatever goes wrong is written down for some runs, and is nobody else's trouble."""
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            for run in runs:
+                self.fail(run, error)
+
+    def fail(self, run: Run, error: BaseException, **results: Any) -> None:
+        manifest = manifests.failed(self.manifests[run.key], error, **results)
+        self.manifests[run.key] = manifest  # in case that nothing can be written
+        with contextlib.suppress(OSError):
+            self._write(run, manifest, f"failed: {manifest['error']['traceback'] or manifest['error']['message']}")
+
+    def _write(self, run: Run, manifest: Json, log: str) -> None:
+        folder = self._work.folder_of(run)
+        folder.write_json(manifests.FILE, manifest)
+        self.manifests[run.key] = manifest
+        folder.log(log)
+
+
+def do_pass(work: Pass) -> dict[str, Json]:
+    """Solve runs, and write what came of each to its folder; returns their manifests, by key. Failures are among them."""
+    if work.wishes.parent:
+        _end_with(work.wishes.parent)
+    reset_peak()
+    told = _Told(work)
+    told.begin()
+    runs = [run for run in work.runs if told.manifests[run.key]["status"] == manifests.RUNNING]
+    with told.failures(runs), _warnings_logged(told, runs):
+        metrics = [_unchanged(reference.load(), work.wishes.asked) for reference in work.wishes.metrics]
+        world = work.runs[0].world.load_again(work.runs[0].given_steps, work.runs[0].about)
+        start = time.perf_counter()
+        dag, kept_at = _patiently(lambda: _dag_of(world, work))
+        seconds = time.perf_counter() - start
+        with dag:
+            for first in range(0, len(runs), RUNS_AT_ONCE):
+                some = runs[first : first + RUNS_AT_ONCE]
+                with told.failures(some):
+                    _solve_and_tell(_Task(work, told, world, dag, kept_at, seconds, metrics), some)
+    return told.manifests
+
+
+def _unchanged(metric: Metric, asked: Json) -> Metric:
+    if metric.key != asked["metrics"][metric.name]:
+        raise MetricError(f"metric {metric.name}: has been changed since the batch was called; run it again")
+    return metric
+
+
+def _patiently(act: Callable[[], Result]) -> Result:
+    """Workers of a batch that was killed may take a moment to end."""
+    patience = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            return act()
+        except StoreLockedError:
+            if time.monotonic() > patience:
+                raise
+            time.sleep(WATCH_SECONDS)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the batch's own is gone, or another call of the batch would meet its locks."""
+    name = f"empo_bi-watch-{parent}"
+    if os.getpid() == parent or any(thread.name == name for thread in threading.enumerate()):
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name=name, daemon=True).start()
 
 
 @contextlib.contextmanager
-def _logging(work: Pass) -> Iterator[None]:
-    """Warnings go to the logs of the runs."""
+def _warnings_logged(told: _Told, runs: Sequence[Run]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
     for warning in caught:
-        for run in work.runs:
-            work.folder_of(run).log(f"warning: {warning.message}")
+        told.log(runs, f"warning: {warning.message}")
 
 
 def _dag_of(world: Any, work: Pass) -> tuple[Dag, str | None]:
     """The DAG, and where it is kept below the batch's folder; None for a small one, which stays in memory."""
     options: Json = {"precision": EXACT, "progress": False, "memory_limit": work.memory_limit}
-    most = work.wishes.max_states
-    try:
-        small = SMALL_BODIES if most is None else min(SMALL_BODIES, most)
-        dag = enumerate_dag(world, max_states=small, **options)
-        if dag.n_states <= SMALL_STATES:
-            return dag, None
-        dag.close()
-    except TooManyStatesError:
-        if most is not None and most <= SMALL_BODIES:
-            raise
-    name = f"dags/{work.runs[0].world_key}"
+    most, name = work.wishes.max_states, f"dags/{work.runs[0].about['key']}"
+    if not (work.folder / name).names():
+        try:
+            dag = enumerate_dag(world, max_states=SMALL_BODIES if most is None else min(SMALL_BODIES, most), **options)
+            if dag.n_states <= SMALL_STATES:
+                return dag, None
+            dag.close()
+        except TooManyStatesError:
+            if most is not None and most <= SMALL_BODIES:
+                raise
     with _turn(work.folder, name):
         return enumerate_dag(world, store=(work.folder / name).place, max_states=most, **options), name
 
@@ -145,65 +226,76 @@ def _turn(folder: Folder, name: str) -> Iterator[None]:
         lock.release()
 
 
-def _solve_and_tell(
-    work: Pass, world: Any, dag: Dag, kept_at: str | None, enumerate_seconds: float, begun: dict[Run, Json],
-    metrics: Sequence[Metric], runs: Sequence[Run],
-) -> None:  # fmt: skip
-    """Solve runs in one sweep if memory allows, otherwise in several; one that fails leaves the others alone."""
-    rest = (kept_at, enumerate_seconds, begun, metrics)
+@dataclass(frozen=True)
+class _Task:
+    """What solving needs to know, whichever of the runs are solved."""
+
+    work: Pass
+    told: _Told
+    world: Any
+    dag: Dag
+    kept_at: str | None
+    enumerate_seconds: float
+    metrics: Sequence[Metric]
+
+
+def _solve_and_tell(task: _Task, runs: Sequence[Run]) -> None:
+    """Solve runs in one sweep; where that fails, or is too much for the memory, in two, and so on."""
     start = time.perf_counter()
     try:
-        solutions = _solutions(work, world, dag, kept_at, runs)
+        solutions = _patiently(lambda: _solutions(task, runs))
     except Exception as error:
         if len(runs) == 1:
             raise
-        for run in runs:
-            work.folder_of(run).log(f"not together with {len(runs) - 1} others ({type(error).__name__}: {error})")
-        middle = len(runs) // 2 if isinstance(error, MemoryLimitError) else 1
-        for part in (runs[:middle], runs[middle:]):
-            with _failing(work, begun, part):
-                _solve_and_tell(work, world, dag, *rest, part)
+        why = "" if isinstance(error, MemoryLimitError) else "; one of them may be the cause"
+        task.told.log(runs, f"not together with {len(runs) - 1} others ({type(error).__name__}: {error}){why}")
+        for part in (runs[: len(runs) // 2], runs[len(runs) // 2 :]):
+            with task.told.failures(part):
+                _solve_and_tell(task, part)
         return
-    seconds = time.perf_counter() - start
+    seconds = (time.perf_counter() - start) / len(runs)
     for run, solution in zip(runs, solutions, strict=True):
-        with _failing(work, begun, [run]), solution:
-            timings = {
-                "enumerate_seconds": enumerate_seconds,
-                "solve_seconds": seconds / len(runs),
-                "runs_in_pass": len(runs),
-            }
-            _tell(work, run, solution, kept_at, timings, begun[run], metrics)
+        timings = {"enumerate_seconds": task.enumerate_seconds, "solve_seconds": seconds, "runs_in_pass": len(runs)}
+        with task.told.failures([run]), solution:
+            _tell(task, run, solution, timings)
 
 
-def _solutions(work: Pass, world: Any, dag: Dag, kept_at: str | None, runs: Sequence[Run]) -> list[Solution]:
-    stays_in_memory = work.wishes.keep == "summary" and kept_at is None
+def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
+    stays_in_memory = task.work.keep == "summary" and task.kept_at is None
     return Solver(
-        world,
+        task.world,
         [Params(**run.params) for run in runs],
-        folders=None if stays_in_memory else [work.folder_of(run).place for run in runs],
-        arrays=frozenset(KEEPS[work.wishes.keep] or ARRAYS),
-        dag=dag,
-        precision=work.wishes.precision,
-        memory_limit=work.memory_limit,
+        folders=None if stays_in_memory else [task.work.folder_of(run).place for run in runs],
+        arrays=frozenset(KEEPS[task.work.keep] or ARRAYS),
+        dag=task.dag,
+        precision=task.work.wishes.precision,
+        memory_limit=task.work.memory_limit,
         progress=False,
     ).solutions()
 
 
-def _tell(
-    work: Pass, run: Run, solution: Solution, kept_at: str | None, timings: Json, manifest: Json, metrics: Sequence[Metric]
-) -> None:
-    """Write down what a solution says."""
-    start = time.perf_counter()
-    columns = columns_of(solution, per_goal=work.wishes.per_goal)
-    for metric in metrics:
-        columns |= metric.columns(solution)
-    if work.wishes.rollouts:
-        columns |= rollout_columns(solution, work.wishes.rollouts, run.rollout_seed)
-    timings |= {"metric_seconds": time.perf_counter() - start, "peak_bytes": peak_bytes()}
-    if work.wishes.keep == "summary":
-        solution.close()
-        work.folder_of(run).remove(SOLUTION)
-    work.folder_of(run).log(f"finished: {solution.dag.n_states:,} states, V_r = {columns['V_r']:.7g}")
-    work.folder_of(run).write_json(
-        manifests.FILE, manifests.finished(manifest, columns=columns, timings=timings, dag=kept_at)
-    )
+def _tell(task: _Task, run: Run, solution: Solution, timings: Json) -> None:
+    """Write down what a solution says, and then let go of what is not to be kept."""
+    wishes, start, before = task.work.wishes, time.perf_counter(), task.told.manifests[run.key]["before"]
+    columns = columns_of(solution, per_goal=wishes.per_goal)
+    if wishes.rollouts:
+        columns |= rollout_columns(solution, wishes.rollouts, run.rollout_seed)
+    log = f"{solution.dag.n_states:,} states, V_r = {columns['V_r']:.7g}"
+    failures = []
+    for metric in task.metrics:
+        try:
+            columns |= metric.columns(solution)
+        except MetricError as error:
+            failures.append(error)
+    timings |= {"peak_bytes": peak_bytes()}
+    store = None if task.work.keep == "summary" else solution.results.name
+    if before is not None and store is not None and before["store"] == store:
+        timings = before["timings"]  # nothing was solved, only opened
+    timings = {**timings, "metric_seconds": time.perf_counter() - start}
+    results = {"columns": columns, "timings": timings, "dag": task.kept_at, "store": store}
+    if failures:
+        task.told.fail(run, failures[0], **results)
+        return
+    task.told.finish(run, log, **results)
+    solution.close()
+    task.work.folder_of(run).remove(SOLUTION, but=store or "")

@@ -1,8 +1,9 @@
-"""Where passes run: this process, other processes, a Dask or Ray cluster; always through joblib."""
+"""Where passes run: this process, other processes by way of joblib, a Dask or Ray cluster."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +14,7 @@ import joblib
 
 from empo_bi.errors import ClusterError, did_you_mean
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.progress import say
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -33,6 +35,11 @@ class Workers:
         return self.n
 
     crashes: tuple[type[BaseException], ...] = (BrokenExecutor,)  # what is raised when a worker dies
+
+    @property
+    def parent(self) -> int:
+        """The process with which workers are to end; 0 where they are somebody else's."""
+        return os.getpid()
 
     @contextlib.contextmanager
     def _configured(self) -> Iterator[dict[str, Any]]:
@@ -84,38 +91,53 @@ class DaskWorkers(Workers):
                 "address that it prints, such as tcp://10.0.0.1:8786"
             ) from error
         self.crashes = (*Workers.crashes, distributed.KilledWorker)
+        self._as_completed = distributed.as_completed
         self._look_at_workers()
 
     def _look_at_workers(self) -> None:
-        self._client.wait_for_workers(1, timeout=60)
+        """How many there are now; a cluster that adapts itself may have none before there is work."""
         threads = self._client.nthreads()  # by address
-        self.n = sum(threads.values())
         hosts: Counter[str] = Counter()
         for address, n in threads.items():
             hosts[address.rpartition(":")[0]] += n
-        self._sharing = max(hosts.values())
+        self.n, self._sharing = max(1, sum(threads.values())), max([1, *hosts.values()])
+        if not threads:
+            say("the cluster has no workers yet; runs begin when there are some")
         if any(n > 1 for n in threads.values()):
             warnings.warn(
                 "some Dask workers have several threads, in which runs share a memory limit; start them with --nthreads 1",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     @property
     def sharing(self) -> int:
         return self._sharing
 
-    @contextlib.contextmanager
-    def _configured(self) -> Iterator[dict[str, Any]]:
-        with joblib.parallel_config(backend="dask", client=self._client, pure=False):
-            yield {"n_jobs": -1}
+    @property
+    def parent(self) -> int:
+        return 0
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        if not self._spreads_blocks:
-            yield from super().map(function, tasks)
+        """A task that kills its workers is reported when all others are done."""
+        if self._spreads_blocks:
+            with joblib.parallel_config(
+                backend="dask", client=self._client
+            ):  # which is where the engine looks for a cluster
+                yield from map(function, tasks)
             return
-        with self._configured():  # which is where the engine looks for a cluster
-            yield from map(function, tasks)
+        futures = [self._client.submit(function, task, pure=False) for task in tasks]
+        crash: BaseException | None = None
+        try:
+            for future in self._as_completed(futures):
+                try:
+                    yield future.result()
+                except self.crashes as error:
+                    crash = error
+        finally:
+            self._client.cancel(futures)  # nobody wants those that are left, if there are any
+        if crash is not None:
+            raise crash
 
     def alone(self, function: Callable[[Task], Result], task: Task) -> Result:
         return self._client.submit(function, task, pure=False, retries=0).result()
@@ -138,6 +160,10 @@ class RayWorkers(Workers):
         ray.init(address=address, ignore_reinit_error=True)
         ray.util.joblib.register_ray()
         super().__init__(n)
+
+    @property
+    def parent(self) -> int:
+        return 0
 
     @contextlib.contextmanager
     def _configured(self) -> Iterator[dict[str, Any]]:

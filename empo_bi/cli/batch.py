@@ -82,5 +82,5 @@ def batch(
             "rows": result.table.rows if dry_run else None,
         })  # fmt: skip
     else:
-        click.echo("\n".join([*(result.listing() if dry_run else []), result.summary()]))
+        click.echo("\n".join([*result.listing(), result.summary().rpartition("\n")[0]]) if dry_run else result.summary())
     ctx.exit(FINE if dry_run or result.is_complete else UNFINISHED)

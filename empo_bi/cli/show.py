@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import click
 
 from empo_bi.cli.common import json_option, print_json
+from empo_bi.errors import StoreNotFoundError, counted
 
 
 @click.command(short_help="Tell what came of a run, a batch or a solution.")
@@ -25,8 +27,11 @@ def show(path: str, as_json: bool) -> None:
     """
     from empo_bi.batch.folder import Folder
     from empo_bi.batch.manifest import read_manifest
+    from empo_bi.keeping import is_url
 
     folder = Folder(path)
+    if not is_url(path) and not Path(path).exists():
+        raise StoreNotFoundError(f"{path}: does not exist")
     manifest = read_manifest(folder)
     if manifest is not None:
         print_json(manifest) if as_json else click.echo(_run(manifest))
@@ -77,18 +82,20 @@ def _batch(manifests: list[dict[str, Any]]) -> dict[str, Any]:
         "status": dict(Counter(run["status"] for run in manifests)),
         "worlds": dict(Counter(run["world"]["name"] for run in manifests)),
         "seconds": sum(run["timings"]["solve_seconds"] for run in manifests if "timings" in run),
-        "failed": [{"key": run["key"], "world": run["world"]["name"], "steps": run["steps"],
+        "failed": [{"run": run["key"], "world": run["world"]["name"], "steps": run["steps"],
                     "error": f"{run['error']['type']}: {run['error']['message']}"} for run in failed],
     }  # fmt: skip
 
 
 def _told(content: dict[str, Any], folder: Any) -> str:
+    from empo_bi.batch.batch import told_failures
+
     lines = [
-        f"{content['runs']:,} runs: " + ", ".join(f"{n:,} {status}" for status, n in content["status"].items()),
+        f"{counted(content['runs'], 'run')}: " + ", ".join(f"{n:,} {status}" for status, n in content["status"].items()),
         "worlds: " + ", ".join(f"{name} ({n:,})" for name, n in content["worlds"].items()),
         f"solving took {content['seconds']:.3g} s of the workers' time",
     ]
-    lines += [f"  failed: {run['world']}, {run['steps']} steps ({run['key']}): {run['error']}" for run in content["failed"]]
+    lines += [f"  failed: {line}" for line in told_failures(content["failed"])]
     return "\n".join([*lines, f"table: {folder}/table.csv"])
 
 

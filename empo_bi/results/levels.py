@@ -28,6 +28,10 @@ class ResultLevels(Protocol):
     backlog_bytes: int  # what may wait to be written
 
     @property
+    def name(self) -> str | None:
+        """Of the folder; None for memory."""
+
+    @property
     def held_bytes(self) -> int:
         """Arrays that are in memory, or wait to be written."""
 
@@ -76,6 +80,7 @@ class MemoryResults:
         self.next_level = horizon
         self._is_closed = False
         self.backlog_bytes = 0
+        self.name = None
 
     def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
         self._arrays |= {(t, name): array for name, array in arrays.items()}

@@ -139,8 +139,8 @@ class RunBar:
 
     def __init__(self, what: str, n_runs: int, shown: bool, *, as_lines: bool, after: float, every: float) -> None:
         self._what, self._n_runs, self._done, self._every = what, n_runs, 0, every
-        self._begin = time.monotonic()
-        self._due = self._begin + after
+        self._first: tuple[float, int] | None = None  # when runs were done for the first time, and how many
+        self._due = time.monotonic() + after
         self._as_lines = as_lines and shown
         self._bar = tqdm(total=n_runs, unit="run", desc=what, delay=after, leave=False, disable=as_lines or not shown)
 
@@ -154,10 +154,14 @@ class RunBar:
         self._done += n
         self._bar.update(n)
         now = time.monotonic()
+        if self._first is None:  # until now, workers were started and kernels loaded
+            self._first = now, self._done
         if self._as_lines and now >= self._due:
             self._due = now + self._every
-            left = (now - self._begin) * (self._n_runs - self._done) / max(1, self._done)
-            say(f"{self._what}: {self._done:,} of {counted(self._n_runs, 'run')} done, {_duration(left)} left")
+            then, done_then = self._first
+            done = self._done - done_then
+            left = f", {_duration((now - then) * (self._n_runs - self._done) / done)} left" if done else ""
+            say(f"{self._what}: {self._done:,} of {counted(self._n_runs, 'run')} done{left}")
 
 
 def run_bar(what: str, n_runs: int, shown: bool) -> RunBar:

@@ -65,14 +65,15 @@ def stores_at(path: Any) -> list[Any]:
 
 
 def _stores_in(folder: Path, depth: int) -> Iterator[Path]:
-    """Folders that are stores, or are called so: of a damaged one, not even that much may be left."""
-    is_called_so = folder.name == "dag" or folder.name.startswith("solution-") or folder.parent.name == "dags"
-    if is_called_so or (folder / "zarr.json").exists():
+    """Folders inside one that are stores, or are called so: of a damaged one, not even its metadata may be left."""
+    if (folder / "zarr.json").exists():
         yield folder
-    elif depth:
-        for inside in sorted(folder.iterdir()):
-            if inside.is_dir():
-                yield from _stores_in(inside, depth - 1)
+        return
+    for inside in sorted(path for path in folder.iterdir() if path.is_dir()):
+        if inside.name == "dag" or inside.name.startswith("solution-") or folder.name == "dags":
+            yield inside
+        elif depth:
+            yield from _stores_in(inside, depth - 1)
 
 
 def is_damaged(path: Path) -> bool:

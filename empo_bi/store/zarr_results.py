@@ -134,6 +134,10 @@ class ZarrResults:
                 )
 
     @property
+    def name(self) -> str:
+        return self.place.name.rstrip("/").replace("\\", "/").rpartition("/")[2]
+
+    @property
     def next_level(self) -> int:
         return self._handed_over - 1
 

@@ -15,9 +15,20 @@ import pytest
 from batch.batches import SMALL, lasting, lasting_csv, run_here
 
 import empo_bi
-from empo_bi import MetricError, Params, StoreLockedError, load_world, open_solution, run_batch, solve
+from empo_bi import (
+    MetricError,
+    Params,
+    StoreLockedError,
+    StoreMismatchError,
+    StoreNotFoundError,
+    load_world,
+    open_solution,
+    run_batch,
+    solve,
+)
 from empo_bi.batch import batch as batches
 from empo_bi.batch import work as work_module
+from empo_bi.batch.work import do_pass
 from empo_bi.store.lock import WriterLock
 
 
@@ -151,16 +162,24 @@ def test_failures_are_written_down_and_stop_nobody(tmp_path: Path) -> None:
     assert "failed: " in (tmp_path / "runs/runs" / result.table["run"][3] / "log.txt").read_text()
 
 
-def test_what_failed_is_tried_again_when_asked(tmp_path: Path) -> None:
+def test_what_failed_is_tried_again_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "metrics.py").write_text("def works(solution):\n    raise RuntimeError('not today')\n")
     batch = tmp_path / "batch.yaml"
     batch.write_text("worlds: basics/first_steps\nsteps: 2\nmetrics: metrics.py:works\nout: runs\n")
     first = run_batch(batch, workers=1, progress=False)
     assert first.failed[0]["error"] == "MetricError: metric works: RuntimeError: not today"
+    assert first.table["V_r"] != [None]  # what was found before the metric failed is there
+    log = (tmp_path / "runs/runs" / first.table["run"][0] / "log.txt").read_text()
+    assert 'metrics.py", line 2, in works' in log  # with the user's own line
     assert run_batch(batch, workers=1, progress=False).failed == first.failed
-    (tmp_path / "metrics.py").write_text("def works(solution):\n    return 7\n")
-    assert run_batch(batch, workers=1, progress=False).failed == first.failed  # only when asked
-    again = run_batch(batch, workers=1, progress=False, retry_failed=True)
+    monkeypatch.setattr(batches, "do_pass", lambda work: calls.append(work) or do_pass(work))
+    calls: list[Any] = []
+    assert run_batch(batch, workers=1, progress=False).failed == first.failed
+    assert not calls
+    assert lasting(run_batch(batch, workers=1, progress=False, retry_failed=True).table) == lasting(first.table)
+    assert len(calls) == 1
+    (tmp_path / "metrics.py").write_text("def works(solution):\n    return 7\n")  # another question, so nobody has to ask
+    again = run_batch(batch, workers=1, progress=False)
     assert again.is_complete
     assert again.table["works"] == [7]
 
@@ -185,8 +204,9 @@ def test_a_metric_that_is_not_there_stops_the_batch_before_it_begins(tmp_path: P
 
 
 def test_two_batches_in_one_folder_take_turns(tmp_path: Path) -> None:
-    lock = WriterLock(tmp_path / "runs.lock")
-    with pytest.raises(StoreLockedError, match=r"runs: process .* is writing there"):
+    (tmp_path / "runs").mkdir()
+    lock = WriterLock(tmp_path / "runs/batch.lock")
+    with pytest.raises(StoreLockedError, match=r"runs/batch: process .* is writing there"):
         run_here(SMALL, tmp_path / "runs")
     lock.release()
 
@@ -228,13 +248,14 @@ def test_who_wants_more_gets_it_and_who_wants_less_has_it(tmp_path: Path) -> Non
 
 
 def test_other_metrics_are_computed_from_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "m.py").write_text("def states(solution):\n    return {'all': solution.dag.n_states, 'first': 'one'}\n")
-    run_here(SMALL, tmp_path / "runs")
+    (tmp_path / "m.py").write_text("def found(solution):\n    return {'all': solution.dag.n_states, 'first': 'one'}\n")
+    first = run_here(SMALL, tmp_path / "runs")
     monkeypatch.setattr("empo_bi.solver.Sweep._level", lambda *_: pytest.fail("it was solved again"))
-    result = run_here({**SMALL, "metrics": f"{tmp_path}/m.py:states"}, tmp_path / "runs")
+    result = run_here({**SMALL, "metrics": f"{tmp_path}/m.py:found"}, tmp_path / "runs")
     assert result.is_complete
-    assert result.table["states.all"] == result.table["states"]
-    assert set(result.table["states.first"]) == {"one"}
+    assert result.table["found.all"] == result.table["states"]
+    assert set(result.table["found.first"]) == {"one"}
+    assert result.table["solve_seconds"] == first.table["solve_seconds"]  # nothing was solved
 
 
 def test_a_metric_must_return_what_fits_a_table(tmp_path: Path) -> None:
@@ -362,3 +383,225 @@ def test_repetitions_have_rollouts_of_their_own(tmp_path: Path) -> None:
     seeded = run_here({**batch, "repetitions": 1, "seed": 7}, tmp_path / "runs")
     assert seeded.n_skipped == 0
     assert seeded.table["rollout_V_r"][0] not in result.table["rollout_V_r"]
+
+
+# --- what tells runs apart ----------------------------------------------------------------------------------------------
+
+FUNCTIONS = """
+from empo_bi import load_world, TabularGoalGenerator, ReachCellGoal
+
+WEIGHT = 1.0
+
+def plain(max_steps=3):
+    return load_world("pushing/mirror_freeing", max_steps=max_steps)
+
+def own(max_steps=3):
+    world = plain(max_steps)
+    world.possible_goal_generator = TabularGoalGenerator([ReachCellGoal(world, 1, (1, 2))], weights=[WEIGHT])
+    return world
+
+def roles(max_steps=3):
+    world = plain(max_steps)
+    world.human_agent_indices = [1]
+    return world
+
+def made(weight):
+    def make(max_steps=3, p=1):
+        world = plain(max_steps)
+        world.possible_goal_generator = TabularGoalGenerator([ReachCellGoal(world, 1, (1, 2))], weights=[weight * p])
+        return world
+    return make
+
+factory = made(2.0)
+"""
+
+
+def test_worlds_made_by_functions_are_told_apart_by_all_that_was_changed(tmp_path: Path) -> None:
+    (tmp_path / "w.py").write_text(FUNCTIONS)
+    (tmp_path / "batch.yaml").write_text("worlds: [w.py:plain, w.py:own, w.py:roles, w.py:factory]\nout: runs\n")
+    result = run_batch(tmp_path / "batch.yaml", workers=1, progress=False)
+    assert result.is_complete, result.summary()
+    assert len(set(result.table["run"])) == 4
+    assert len(set(result.table["V_r"])) == 4
+    for row in result.table.rows:  # what is opened is the world that was solved
+        with open_solution(tmp_path / "runs/runs" / row["run"]) as solution:
+            assert solution.values.V_r[0][0] == row["V_r"]
+    # Another number in the module, and other options.
+    (tmp_path / "w.py").write_text(FUNCTIONS.replace("WEIGHT = 1.0", "WEIGHT = 3.0"))
+    changed = run_batch(tmp_path / "batch.yaml", workers=1, progress=False)
+    assert changed.n_skipped == 0
+    assert changed.table["V_r"][1] != result.table["V_r"][1]
+    with pytest.raises(StoreMismatchError, match="makes another world now"):
+        open_solution(tmp_path / "runs/runs" / result.table["run"][1])
+    for p in (1, 2):
+        (tmp_path / "p.yaml").write_text(f"worlds: w.py:factory\nout: p\noverrides: {{p: {p}}}\n")
+        assert run_batch(tmp_path / "p.yaml", workers=1, progress=False).n_skipped == 0
+
+
+def test_a_world_that_changes_while_a_batch_runs_is_solved_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "map: |\n  We We We We We\n  We Ay .. Ae We\n  We We We We We\nmax_steps: 3\npossible_goals: ['1,1', '2,1', '3,1']\n"
+    )
+    (tmp_path / "mine.yaml").write_text(text)
+    batch = {"worlds": f"{tmp_path}/mine.yaml", "steps": [3, 4]}
+    expected = run_here(batch, tmp_path / "expected")
+
+    def changing(work: Any) -> Any:
+        (tmp_path / "mine.yaml").write_text(text.replace("..", "Ro"))
+        return do_pass(work)
+
+    monkeypatch.setattr(batches, "do_pass", changing)
+    assert lasting(run_here(batch, tmp_path / "runs").table) == lasting(expected.table)
+
+
+def test_a_metric_that_changes_while_a_batch_runs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.py").write_text("def f(s):\n    return 1\n")
+
+    def changing(work: Any) -> Any:
+        (tmp_path / "m.py").write_text("def f(s):\n    return 2\n")
+        return do_pass(work)
+
+    monkeypatch.setattr(batches, "do_pass", changing)
+    result = run_here({"worlds": "basics/first_steps", "steps": 2, "metrics": f"{tmp_path}/m.py:f"}, tmp_path / "runs")
+    assert "has been changed since the batch was called" in result.failed[0]["error"]
+
+
+def test_metrics_made_by_other_functions_are_told_apart_by_the_text_of_their_module(tmp_path: Path) -> None:
+    text = "def factory(k):\n    def metric(s):\n        return k * 1\n    return metric\nleft = factory(1)\n"
+    batch = {"worlds": "basics/first_steps", "steps": 2, "metrics": f"{tmp_path}/m.py:left"}
+    for factor in (1, 100):
+        (tmp_path / "m.py").write_text(text.replace("k * 1", f"k * {factor}"))
+        assert run_here(batch, tmp_path / "runs").table["left"] == [factor]
+
+
+def test_a_metric_may_import_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "helper_of_metrics.py").write_text("NUMBER = 5\n")
+    (tmp_path / "m.py").write_text("from helper_of_metrics import NUMBER\ndef f(s):\n    return NUMBER\n")
+    batch = {"worlds": "basics/first_steps", "steps": 2, "metrics": f"{tmp_path}/m.py:f"}
+    assert run_batch(batch, out=tmp_path / "runs", workers=2, progress=False).table["f"] == [5]
+
+
+def test_equal_worlds_share_a_run_whatever_they_are_called(tmp_path: Path) -> None:
+    text = (
+        "map: |\n  We We We We We\n  We Ay .. Ae We\n  We We We We We\nmax_steps: 3\npossible_goals: ['1,1', '2,1', '3,1']\n"
+    )
+    for name in "abc":
+        (tmp_path / f"{name}.yaml").write_text(text)
+    result = run_here({"worlds": [f"{tmp_path}/a.yaml", f"{tmp_path}/b.yaml"]}, tmp_path / "runs")
+    assert result.is_complete
+    assert len(set(result.table["run"])) == 1
+    assert run_here({"worlds": f"{tmp_path}/c.yaml"}, tmp_path / "runs").n_skipped == 1
+
+
+# --- attempts after attempts --------------------------------------------------------------------------------------------
+
+
+def test_a_failed_attempt_costs_nothing_that_was_finished(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def bad(s):\n    raise KeyError('oops')\n")
+    plain = {"worlds": "pushing/mirror_freeing", "steps": 3}
+    first = run_here(plain, tmp_path / "runs")
+    assert run_here({**plain, "metrics": f"{tmp_path}/m.py:bad"}, tmp_path / "runs").failed
+    again = run_here(plain, tmp_path / "runs")
+    assert again.n_skipped == 1
+    assert again.table.rows == first.table.rows
+    with pytest.raises(StoreNotFoundError, match="--retry-failed"):
+        open_solution(tmp_path / "runs/runs" / first.table["run"][0])
+
+
+def test_asking_for_more_or_less_leaves_one_solution_and_throws_nothing_away(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def f(s):\n    return 1\n")
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 3}
+    for keep, metrics in (("policies", []), ("values", []), ("summary", [f"{tmp_path}/m.py:f"])):
+        result = run_here({**batch, "keep": keep, "metrics": metrics}, tmp_path / "runs")
+        assert result.is_complete
+        assert len(list((tmp_path / "runs/runs").glob("*/solution-*[0-9a-f]"))) == 1
+    with open_solution(tmp_path / "runs/runs" / result.table["run"][0]) as solution:
+        assert len(solution.values.X_h[1]) > 1  # values are still there
+
+
+def test_a_solution_that_was_deleted_is_solved_again_if_it_is_asked_for(tmp_path: Path) -> None:
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 3}
+    run_here(batch, tmp_path / "runs")
+    shutil.rmtree(next((tmp_path / "runs/runs").glob("*/solution-*")))
+    assert run_here({**batch, "keep": "summary"}, tmp_path / "runs").n_skipped == 1
+    assert run_here(batch, tmp_path / "runs").n_skipped == 0
+    assert next((tmp_path / "runs/runs").glob("*/solution-*")).is_dir()
+
+
+def test_functions_that_exit_or_fail_in_odd_ways_stop_nobody(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def f(s):\n    raise SystemExit(4)\n")
+    (tmp_path / "w.py").write_text(
+        "def odd(**options):\n    raise KeyError('odd')\ndef leaves(**options):\n    raise SystemExit\n"
+    )
+    batch = {"worlds": ["basics/first_steps", f"{tmp_path}/w.py:odd", f"{tmp_path}/w.py:leaves", f"{tmp_path}/no.py:world"]}
+    result = run_here({**batch, "steps": 2}, tmp_path / "runs")
+    assert result.table["status"] == ["finished", "failed", "failed", "failed"]
+    assert result.table["error"][1] == "KeyError: 'odd'"
+    assert "SystemExit" in result.table["error"][2]
+    assert "a function that makes a world" in result.table["error"][3]
+    result = run_here({**batch, "steps": 2, "metrics": f"{tmp_path}/m.py:f"}, tmp_path / "exits")
+    assert result.table["error"][0] == "MetricError: metric f: SystemExit: 4"
+
+
+@pytest.mark.parametrize("value", ["2**70", "'\\ud800'", "float('nan')", "float('inf')", "None", "True"])
+def test_a_table_takes_whatever_a_metric_returns(value: str, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(f"def f(s):\n    return {value}\n")
+    batch = {"worlds": ["basics/first_steps", "basics/carousel"], "steps": 2, "keep": "summary"}
+    assert run_here({**batch, "metrics": f"{tmp_path}/m.py:f"}, tmp_path / "runs").is_complete
+    assert (
+        len(pandas.read_csv(tmp_path / "runs/table.csv")) == len(pandas.read_parquet(tmp_path / "runs/table.parquet")) == 2
+    )
+
+
+# --- folders ------------------------------------------------------------------------------------------------------------
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/table.csv").write_text("my,precious,data\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/thesis.txt").write_text("...")
+    (tmp_path / "file").write_text("...")
+    for name, words in (("mine", "has table.csv"), ("other", "has thesis.txt"), ("file", "is a file")):
+        with pytest.raises(StoreMismatchError, match=words):
+            run_here(SMALL, tmp_path / name)
+    assert (tmp_path / "mine/table.csv").read_text() == "my,precious,data\n"
+
+
+def test_a_folder_may_be_the_present_one_and_runs_are_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_module, "SMALL_BODIES", 10)  # so that there is a DAG beside the runs
+    monkeypatch.chdir(tmp_path)
+    result = run_here({**SMALL, "worlds": "pushing/mirror_freeing"}, Path())
+    assert result.is_complete
+    monkeypatch.chdir(tmp_path / "runs" / result.table["run"][0])
+    assert open_solution(".").values.V_r[0][0] == result.table["V_r"][0]
+
+
+def test_a_batch_can_be_made_again_from_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def f(s):\n    return 1\n")
+    batch = {**SMALL, "metrics": f"{tmp_path}/m.py:f", "rollouts": 3}
+    result = run_here(batch, tmp_path / "runs")
+    about = json.loads((tmp_path / "runs/batch.json").read_text())
+    assert about["metrics"]["f"]["source"] == "def f(s):\n    return 1\n"
+    assert lasting(run_here(about["spec"]["file"], tmp_path / "again").table) == lasting(result.table)
+    row = result.table.rows[-1]
+    manifest = json.loads((tmp_path / "runs/runs" / row["run"] / "manifest.json").read_text())
+    with open_solution(tmp_path / "runs/runs" / row["run"]) as solution:
+        assert solution.rollouts(3, seed=manifest["rollout_seed"]).return_N.mean() == row["rollout_V_r"]
+
+
+def test_columns_are_in_the_same_order_whichever_runs_come_first(tmp_path: Path) -> None:
+    forwards = run_here({"worlds": ["basics/first_steps", "mirror_freeing", "no_such"], "steps": 3}, tmp_path / "one").table
+    backwards = run_here({"worlds": ["no_such", "mirror_freeing", "basics/first_steps"], "steps": 3}, tmp_path / "two").table
+    assert forwards.columns == backwards.columns
+
+
+def test_many_runs_at_a_url_are_one_task_and_still_few_at_a_time(tmp_path: Path) -> None:
+    zetas = [1 + i / 100 for i in range(40)]
+    batch = {"worlds": "basics/first_steps", "steps": 2, "params": {"zeta": zetas, "xi": [1, 400]}, "keep": "summary"}
+    result = run_here(batch, f"memory://{tmp_path.name}/many")  # type: ignore[arg-type]
+    assert max(n for n in result.table["runs_in_pass"] if n is not None) <= 16

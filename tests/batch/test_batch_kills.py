@@ -91,3 +91,18 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_continues(tmp_path: Path) -> 
     finish(batch, tmp_path / "runs", "values")
     finish(batch, tmp_path / "whole", "values")
     assert lasting_csv(tmp_path / "runs") == lasting_csv(tmp_path / "whole")
+
+
+def test_workers_do_not_outlive_a_batch_whose_own_process_is_killed(tmp_path: Path) -> None:
+    """Or the next call would meet their locks, and take runs for failed."""
+    batch = tmp_path / "batch.yaml"
+    batch.write_text(BATCH)
+    process = start(batch, tmp_path / "killed", 2)
+    while not list((tmp_path / "killed/runs").glob("*/solution-*/level_*")):
+        time.sleep(0.01)
+        assert process.poll() is None
+    os.kill(process.pid, signal.SIGKILL)  # and not its group
+    process.wait()
+    finish(batch, tmp_path / "killed", "values")
+    finish(batch, tmp_path / "whole", "values")
+    assert lasting_csv(tmp_path / "killed") == lasting_csv(tmp_path / "whole")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ seed: [1, 2]
 repetitions: 2
 rollouts: 10
 metrics: {first: my_metrics.py:left_first}
-keep: policies
+keep: summary
 per_goal: true
 precision: float64
 max_states: 1000
@@ -43,7 +44,7 @@ def test_everything_that_can_be_said_is_understood(tmp_path: Path) -> None:
     assert [quantity.is_random for quantity in spec.params] == [True, False, False, False]
     assert (spec.samples, spec.seeds, spec.repetitions, spec.rollouts) == (7, (1, 2), 2, 10)
     assert [(metric.name, metric.reference) for metric in spec.metrics] == [("first", "my_metrics.py:left_first")]
-    assert (spec.keep, spec.per_goal, spec.precision, spec.max_states) == ("policies", True, "float64", 1000)
+    assert (spec.keep, spec.per_goal, spec.precision, spec.max_states) == ("summary", True, "float64", 1000)
     assert (spec.memory_limit, spec.workers, spec.overrides) == ("2GB", 2, {"stumble_probability": 0.25})
     assert spec.out == str(tmp_path / "results")  # paths in a file are relative to it
     assert spec.folder == tmp_path
@@ -61,8 +62,15 @@ def test_a_text_and_a_mapping_do_as_well() -> None:
 
 
 def test_infinity_may_be_written_as_a_word() -> None:
-    [quantity] = read_spec({"worlds": "a", "params": {"beta_h": "inf"}}).params
-    assert quantity.values == (float("inf"),)
+    for written, values in (("inf", (float("inf"),)), (["inf", 10], (float("inf"), 10))):
+        [quantity] = read_spec({"worlds": "a", "params": {"beta_h": written}}).params
+        assert quantity.values == values
+
+
+@pytest.mark.parametrize("change", [{"keep": "value"}, {"memory_limit": "lots"}, {"workers": 0}], ids=repr)
+def test_what_takes_the_place_of_the_file_is_checked_as_well(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=str(next(iter(change)))):
+        read_spec({"worlds": "a"}).replace(**change)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +109,13 @@ def test_infinity_may_be_written_as_a_word() -> None:
         ("worlds: a\nout: 3\n", 2, "folder or URL"),
         ("worlds: a\noverrides: {max_steps: 3}\n", 2, "steps: \\[8, 10\\]"),
         ("worlds: a\noverrides: 3\n", 2, "keys of world files"),
+        ("worlds: a\noverrides: {stumble_probabilty: 1}\n", 2, "Did you mean 'stumble_probability'"),
+        ("worlds: a\nkeep: [values]\n", 2, "give one of values"),
+        ("worlds: a\nprecision: [float16]\n", 2, "give one of float16"),
+        ("worlds: a\nrepetitions: 3\n", 2, "say how many, as in 'rollouts: 100'"),
+        ("worlds: a\nkeep: policies\nrollouts: 3\n", 2, "rollouts need values"),
+        ("worlds: a\nmetrics: 'm.py:V_r'\n", 2, "the table has a column 'V_r' already"),
+        ("worlds: a\nmetrics: {pi_r_left: 'm.py:f'}\n", 2, "the table has a column 'pi_r_left' already"),
         ("worlds: a\nworlds: b\n", 2, "stands twice"),
         ("worlds: [a\nsteps: 3\n", 2, "not YAML"),
         ("worlds: !!python/object:os.system a\n\n", 1, "plain data"),

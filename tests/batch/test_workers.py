@@ -129,6 +129,24 @@ def test_large_levels_do_not_make_a_cluster_wait_for_itself(
     assert (run_errand in sent) == (spread == "blocks")
 
 
+def test_workers_that_do_not_see_the_folder_are_found_out(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="they do not see this folder"):
+        run_batch(
+            SMALL, out=f"memory://{tmp_path.name}/here", workers=2, progress=False
+        )  # each process has a memory of its own
+
+
+def test_a_cluster_may_have_no_workers_before_there_is_work(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    (tmp_path / "m.py").write_text(SLOW)
+    with distributed.LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
+        cluster.adapt(minimum=0, maximum=1)
+        batch = {**SMALL, "metrics": f"{tmp_path}/m.py:slow"}
+        result = run_batch(batch, out=tmp_path / "runs", scheduler=cluster.scheduler_address, progress=False)
+    assert result.is_complete, result.summary()
+    assert str(os.getpid()) not in {file.stem for file in tmp_path.glob("*.pid")}  # one worker is a worker, too
+
+
 def test_a_cluster_of_our_own(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     result = run_batch(SMALL, out=tmp_path / "runs", backend="dask", workers=2, progress=False)
