@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from batch.batches import lasting_csv
 
@@ -96,13 +97,18 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_continues(tmp_path: Path) -> 
 def test_workers_do_not_outlive_a_batch_whose_own_process_is_killed(tmp_path: Path) -> None:
     """Or the next call would meet their locks, and take runs for failed."""
     batch = tmp_path / "batch.yaml"
-    batch.write_text(BATCH)
+    batch.write_text(BATCH.replace("[4, 6]", "[10, 11]"))
     process = start(batch, tmp_path / "killed", 2)
     while not list((tmp_path / "killed/runs").glob("*/solution-*/level_*")):
         time.sleep(0.01)
         assert process.poll() is None
+    children = psutil.Process(process.pid).children(recursive=True)
+    workers = [child for child in children if "loky" in " ".join(child.cmdline())]
+    assert workers
     os.kill(process.pid, signal.SIGKILL)  # and not its group
     process.wait()
+    _, alive = psutil.wait_procs(workers, timeout=20)
+    assert not alive
     finish(batch, tmp_path / "killed", "values")
     finish(batch, tmp_path / "whole", "values")
     assert lasting_csv(tmp_path / "killed") == lasting_csv(tmp_path / "whole")
