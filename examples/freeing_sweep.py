@@ -3,7 +3,7 @@
 Two humans are locked in, and a robot can free them. Whom does it free first, and which parameters decide that? Every setting
 is solved exactly, and so is the probability that the left human is the first: nothing here is sampled but the settings.
 
-    python examples/freeing_sweep.py                        # 200 settings, some 15 seconds; again: at once
+    python examples/freeing_sweep.py                        # 200 settings, 10 to 30 seconds; again: at once
     python examples/freeing_sweep.py --samples 1000         # more, which adds to those that are there
     python examples/freeing_sweep.py --plot drivers.png     # with a picture
 """
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from empo_bi import run_batch
-from empo_bi.batch.spec import read_spec
 
 SPEC = Path(__file__).with_name("freeing_sweep.yaml")
 DRIVERS = ["steps", "beta_h", "gamma_h", "gamma_r", "zeta", "eta", "xi"]
@@ -71,16 +71,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=200, help="how many settings are drawn (default 200)")
     parser.add_argument("--steps", type=int, nargs=2, metavar=("LOW", "HIGH"), help="horizons, by default 8 to 14")
-    parser.add_argument("--out", help="where runs and table go (default runs/freeing_sweep)")
+    parser.add_argument("--out", default="runs/freeing_sweep", help="where runs and table go (default runs/freeing_sweep)")
     parser.add_argument("--workers", type=int, default=-1, help="processes (default one per core)")
     parser.add_argument("--plot", metavar="FILE", help="write a picture")
     options = parser.parse_args()
 
-    spec = read_spec(SPEC).replace(samples=options.samples)
+    batch = yaml.safe_load(SPEC.read_text(encoding="utf-8"))
+    batch |= {"samples": options.samples, "metrics": f"{SPEC.parent}/freeing_metrics.py:freed_first"}
     if options.steps:
-        assert spec.steps is not None
-        spec = spec.replace(steps=type(spec.steps)("steps", kind="integers", ends=tuple(options.steps)))
-    result = run_batch(spec, out=options.out, workers=options.workers)
+        batch["steps"] = {"integers": options.steps}
+    result = run_batch(batch, out=options.out, workers=options.workers)
     print(result.summary())
 
     coefficients, errors, explained = regression(result.table)
