@@ -141,7 +141,7 @@ def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray
         for play in solution.plays(t, np.unique(place_N)):
             block, duration_K = play.block, NO_FLOATS
             if not solution.unit_durations:
-                duration_K = durations_of(solution.dag, block, solution.dag.states(t, block.place_M))
+                duration_K = durations_of(solution.world, block, solution.dag.states(t, block.place_M))
             first_M, last_M = (np.searchsorted(place_N, block.place_M, side) for side in ("left", "right"))
             play.draw(duration_K, first_M, last_M, uniform_N, drawn.profile_N, drawn.succ_N, drawn.duration_N)
     return drawn
