@@ -243,7 +243,8 @@ class _Batch:
                     self._fail(run, run.trouble)
             if possible:
                 with make_workers() as workers:
-                    self._work_on(possible, workers, bar)
+                    # Several processes would write over each other's lines.
+                    self._work_on(possible, workers, bar, progress=progress and workers.n == 1 and bool(workers.parent))
         return self.result()
 
     def _about(self) -> Json:
@@ -253,13 +254,13 @@ class _Batch:
         called = time.strftime("%Y-%m-%d %H:%M:%S")
         return {"format": "empo_bi batch", "version": 1, "spec": spec.describe(), "metrics": sources, "called": called}
 
-    def _work_on(self, runs: Sequence[Run], workers: Workers, bar: Any) -> None:
+    def _work_on(self, runs: Sequence[Run], workers: Workers, bar: Any, *, progress: bool) -> None:
         """Do all passes. After a crash, what was in work is tried alone, and what had not begun is begun again."""
         spec = self._spec
         wishes = Wishes(
             out=str(self._folder), call=self._call, asked=self._asked, precision=spec.precision, per_goal=spec.per_goal,
             rollouts=spec.rollouts, metrics=spec.metrics, memory_limit=spec.memory_limit, max_states=spec.max_states,
-            sharing=workers.sharing, parent=workers.parent,
+            sharing=workers.sharing, parent=workers.parent, progress=progress,
         )  # fmt: skip
         # What was kept once is not thrown away because less is asked for now.
         keeps = {run.key: max(self._asked["keep"], self._kept(run), key=lambda keep: len(KEEPS[keep])) for run in runs}

@@ -46,6 +46,7 @@ class Wishes:
     call : of ``run_batch`` that wishes this; ``asked`` is what manifests say of it
     sharing : workers on one machine, which share its memory where there is no limit
     parent : the process without which a worker is to end; 0 for none
+    progress : whether levels show how far they are, besides runs
     """
 
     out: str
@@ -59,6 +60,7 @@ class Wishes:
     max_states: int | None
     sharing: int = 1
     parent: int = 0
+    progress: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ def _warnings_logged(told: _Told, runs: Sequence[Run]) -> Iterator[None]:
 
 def _dag_of(world: Any, work: Pass) -> tuple[Dag, str | None]:
     """The DAG, and where it is kept below the batch's folder; None for a small one, which stays in memory."""
-    options: Json = {"precision": EXACT, "progress": False, "memory_limit": work.memory_limit}
+    options: Json = {"precision": EXACT, "progress": work.wishes.progress, "memory_limit": work.memory_limit}
     most, name = work.wishes.max_states, f"dags/{work.runs[0].about['key']}"
     if not (work.folder / name).names():
         try:
@@ -270,7 +272,7 @@ def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
         dag=task.dag,
         precision=task.work.wishes.precision,
         memory_limit=task.work.memory_limit,
-        progress=False,
+        progress=task.work.wishes.progress,
     ).solutions()
 
 
