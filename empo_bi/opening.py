@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def open_solution(path: Any, *, world: Any = None, progress: bool = True) -> Sol
     (2.0, True)
     """
     from empo_bi.batch.folder import Folder
-    from empo_bi.batch.manifest import read_manifest
+    from empo_bi.batch.manifest import openable, read_manifest
 
     folder, store = Folder(path), None
     if folder.name.startswith(SOLUTION):
@@ -48,12 +49,14 @@ def open_solution(path: Any, *, world: Any = None, progress: bool = True) -> Sol
     elif read_manifest(folder) is None:
         store = _only_solution(folder)
     run = read_manifest(folder)
-    if run is not None and run["status"] != "finished":
-        remedy = "with --retry-failed" if run["status"] == "failed" else "again"
-        raise StoreNotFoundError(f"{folder}: this run is {run['status']}; run its batch {remedy} to finish it")
     if run is None and store is None:
         raise StoreNotFoundError(f"{folder}: no solution is there; solve(world, out=...) makes one, and so does a batch")
-    store = store if run is None else run["store"]
+    if run is not None:
+        found, run = run, openable(run)
+        if run is None:
+            remedy = "with --retry-failed" if found["status"] == "failed" else "again"
+            raise StoreNotFoundError(f"{folder}: this run is {found['status']}; run its batch {remedy} to finish it")
+        store = run["store"] if run["store"] is not None and (folder / run["store"]).names() else None
     dag = _dag_of(folder, run, world)
     if store is None:  # a run of which only the summary was kept
         assert run is not None
@@ -89,8 +92,9 @@ def _dag_of(folder: Any, run: Any, world: Any) -> Dag:
     if run is None:
         return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
     if run["dag"] is not None:
-        batch = _parent(_parent(folder.place))
-        return _with_world(open_dag(inside(batch, run["dag"]), world=world or _world_of(run)), folder)
+        place = inside(_parent(_parent(folder.place)), run["dag"])
+        with contextlib.suppress(StoreNotFoundError):  # somebody has deleted it
+            return open_dag(place, world=world or _world_of(run))
     return enumerate_dag(_world_of(run) if world is None else world, precision="exact", progress=False)
 
 

@@ -143,8 +143,8 @@ def run_batch(
     spec = _spec_of(source, out=out, workers=workers, memory_limit=memory_limit, keep=keep)
     check_folder(Folder(spec.out))
     looked_at = _Batch(spec, retry_failed)
-    if not looked_at.left:  # then the folder may be read-only, too
-        with contextlib.suppress(OSError):
+    if not looked_at.left:
+        with contextlib.suppress(OSError), _locked(Folder(spec.out)):  # the folder may be read-only
             looked_at.write_table()
         return looked_at.result()
     with _locked(Folder(spec.out)):
@@ -168,7 +168,7 @@ def check_folder(folder: Folder) -> None:
         raise StoreMismatchError(f"{folder}: is a file; a batch goes to a folder, which may be new")
     names = folder.names()
     strangers = [name for name in names if name not in OURS and not name.startswith(".")]
-    if strangers or (names and "batch.json" not in names and any(name.startswith("table") for name in names)):
+    if "batch.json" not in names and (strangers or any(name.startswith("table") for name in names)):
         raise StoreMismatchError(
             f"{folder}: is no folder of a batch, it has {', '.join((strangers or names)[:5])}; choose an empty or new one"
         )
@@ -197,21 +197,19 @@ class _Batch:
 
     def __init__(self, spec: BatchSpec, retry_failed: bool) -> None:
         metrics = {reference.name: reference.load() for reference in spec.metrics}  # what is not there shows at once
-        self._spec, self._asked = spec, manifests.asked_of(
-            keep=spec.keep, per_goal=spec.per_goal, rollouts=spec.rollouts, precision=spec.precision,
-            metrics={name: metric.key for name, metric in metrics.items()},
-        )  # fmt: skip
+        self._spec, self._asked = spec, manifests.asked_of(spec, {name: metric.key for name, metric in metrics.items()})
         self._folder, self._call = Folder(spec.out), os.urandom(8).hex()
         # A run may be there under the name of another file with the same content.
         there = {name.rpartition("-")[2]: name for name in (self._folder / "runs").names()}
+        begun = set(there)
         self._runs = [replace(run, folder_name=there.setdefault(run.key, run.folder_name)) for run in runs_of(spec)]
         self._before: dict[str, Json] = {}  # manifests of runs that have to be done, or done again
         self._settled: dict[str, Json] = {}  # manifests that answer what is asked
         by_key = {run.key: run for run in self._runs}
         for run in by_key.values():
-            found = None if run.folder_name not in there.values() else self._read(run)
-            answer = manifests.settled(found, self._asked, retry_failed=retry_failed) if run.trouble is None else None
-            if answer is not None and self._is_still_there(run, answer):
+            found = self._read(run) if run.key in begun else None
+            answer = manifests.settled(found, self._asked, retry_failed=retry_failed)
+            if answer is not None and self._is_still_there(run, answer) and _has_same_trouble(run, answer):
                 self._settled[run.key] = answer
             elif found is not None:
                 self._before[run.key] = found
@@ -263,7 +261,7 @@ class _Batch:
             sharing=workers.sharing, parent=workers.parent, progress=progress,
         )  # fmt: skip
         # What was kept once is not thrown away because less is asked for now.
-        keeps = {run.key: max(self._asked["keep"], self._kept(run), key=lambda keep: len(KEEPS[keep])) for run in runs}
+        keeps = {run.key: self._keep_of(run) for run in runs}
         left = list(runs)
         while left:
             try:
@@ -274,15 +272,23 @@ class _Batch:
                 unsettled = [run for run in left if run.key not in self._settled]
                 for run in unsettled:
                     found = self._read(run)
-                    if found is not None and found["call"] == self._call and found["status"] == manifests.RUNNING:
+                    if found is None or found["call"] != self._call:  # it has not begun
+                        continue
+                    if found["status"] == manifests.RUNNING:
                         self._try_alone(Pass((run,), keeps[run.key], wishes, self._before), workers)
-                        bar.update(1)
+                    else:
+                        self._settled[run.key] = found
+                    bar.update(1)
                 left = [run for run in unsettled if run.key not in self._settled]
                 if len(left) == len(unsettled):
                     raise ClusterError(f"workers die before they begin to work ({type(error).__name__}: {error})") from error
 
-    def _kept(self, run: Run) -> str:
-        return manifests.kept_before(self._before.get(run.key))
+    def _keep_of(self, run: Run) -> str:
+        """What is kept of a run: what is asked for, or what was kept before, if that is more."""
+        before = manifests.kept_before(self._before.get(run.key))
+        keep = max(self._asked["keep"], before, key=lambda keep: len(KEEPS[keep]))
+        # Where policies are there and a summary is asked for, its numbers may need all values.
+        return "values" if keep == "policies" != self._asked["keep"] else keep
 
     def _do_passes(self, passes: Sequence[Pass], workers: Workers, bar: Any) -> None:
         by_key = {run.key: run for work in passes for run in work.runs}
@@ -315,7 +321,8 @@ class _Batch:
             self._fail(work.runs[0], WorkerDiedError(f"{died}: give a memory_limit, or use fewer workers"))
 
     def _fail(self, run: Run, error: Exception) -> None:
-        manifest = manifests.failed(manifests.begun(run, self._asked, self._call, self._before.get(run.key)), error)
+        begun = manifests.begun(run, self._asked, self._asked, self._call, self._before.get(run.key))
+        manifest = manifests.failed(begun, error)
         self._settled[run.key] = manifest
         self._folder_of(run).write_json(manifests.FILE, manifest)
         self._folder_of(run).log(f"failed: {error}")
@@ -329,7 +336,13 @@ class _Batch:
         self._table().write(self._folder)
 
     def _table(self) -> Table:
-        return Table([manifests.row_of(run, self._settled.get(run.key)) for run in self._runs])
+        rows = [manifests.row_of(run, self._settled.get(run.key), self._asked) for run in self._runs]
+        return Table(rows, list(self._asked["metrics"]))
+
+
+def _has_same_trouble(run: Run, manifest: Json) -> bool:
+    """Whether a run that cannot begin could not begin before, for the same reason."""
+    return run.trouble is None or manifest.get("error", {}).get("message") == str(run.trouble)
 
 
 def _is_passing(manifest: Json) -> bool:

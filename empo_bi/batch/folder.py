@@ -21,7 +21,9 @@ class Folder:
 
     def __init__(self, place: Any) -> None:
         # Absolute, since workers may be in other folders.
-        self.place: Any = place if is_url(place) else Path(str(place).removeprefix("file://")).expanduser().absolute()
+        self.place: Any = (
+            place.rstrip("/") if is_url(place) else Path(str(place).removeprefix("file://")).expanduser().absolute()
+        )
 
     def __str__(self) -> str:
         return str(self.place)

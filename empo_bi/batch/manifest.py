@@ -17,7 +17,7 @@ from typing import Any
 import empo_bi
 from empo_bi.batch.folder import Folder, Json
 from empo_bi.batch.runs import Run
-from empo_bi.batch.spec import KEEPS
+from empo_bi.batch.spec import KEEPS, BatchSpec
 from empo_bi.errors import EmpoError, StoreError
 from empo_bi.memory.machine import available_and_total
 from empo_bi.options import Params
@@ -33,15 +33,24 @@ def read_manifest(folder: Folder) -> Json | None:
     return found if found is not None and (found.get("format"), found.get("version")) == (FORMAT, VERSION) else None
 
 
-def asked_of(*, keep: str, per_goal: bool, rollouts: int, metrics: Mapping[str, str], precision: str) -> Json:
-    """What is wanted of a solution, besides what tells runs apart."""
-    return {"keep": keep, "per_goal": per_goal, "rollouts": rollouts, "metrics": dict(metrics), "precision": precision}
+def asked_of(spec: BatchSpec, metrics: Mapping[str, str]) -> Json:
+    """What is wanted of a solution, besides what tells runs apart, and within which limits; metrics with their keys."""
+    return {
+        "keep": spec.keep,
+        "per_goal": spec.per_goal,
+        "rollouts": spec.rollouts,
+        "metrics": dict(metrics),
+        "precision": spec.precision,
+        "max_states": spec.max_states,
+        "memory_limit": spec.memory_limit,
+    }
 
 
-def begun(run: Run, asked: Json, call: str, before: Json | None) -> Json:
+def begun(run: Run, asked: Json, wish: Json, call: str, before: Json | None) -> Json:
     """The manifest of a run that is about to begin.
 
-    ``call`` tells who asks; ``before`` is what was there if it was finished, so that a failure costs nothing.
+    ``asked`` is what will be done, ``wish`` what the user said, who may be content with less; ``call`` tells who asks;
+    ``before`` is what was there if it was finished, so that a failure costs nothing.
     """
     return {
         "format": FORMAT,
@@ -58,20 +67,21 @@ def begun(run: Run, asked: Json, call: str, before: Json | None) -> Json:
         "repetition": run.repetition,
         "rollout_seed": run.rollout_seed,
         "asked": asked,
+        "wish": wish,
         "call": call,
         "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
         "versions": _versions(),
         "machine": _machine(),
-        "before": _finished_one(before),
+        "before": _earlier(before),
     }
 
 
-def finished(manifest: Json, *, columns: Json, timings: Json, dag: str | None, store: str | None) -> Json:
-    """The same when all is done: numbers for the table, and where DAG and solution are, if they were kept.
+def finished(manifest: Json, **results: Any) -> Json:
+    """The same when all is done.
 
-    The DAG's place is relative to the batch, that of the solution to the run.
+    ``results`` are ``columns`` for the table, ``metric_columns`` (which of them are whose), ``timings``, and where ``dag``
+    and ``store`` are, if they were kept: relative to the batch, and to the run.
     """
-    results = {"columns": columns, "timings": timings, "dag": dag, "store": store}
     return {**manifest, "status": FINISHED, **results, "ended": time.strftime("%Y-%m-%d %H:%M:%S"), "before": None}
 
 
@@ -98,30 +108,53 @@ def settled(manifest: Json | None, asked: Json, *, retry_failed: bool) -> Json |
     for found in (manifest, manifest.get("before")):
         if found is not None and found["status"] == FINISHED and _has_all(found, asked):
             return found
-    is_same = manifest["status"] == FAILED and {**manifest["asked"], "keep": None} == {**asked, "keep": None}
+    is_same = manifest["status"] == FAILED and manifest["wish"] == asked
     return manifest if is_same and not retry_failed and not manifest["error"]["is_passing"] else None
+
+
+def openable(manifest: Json) -> Json | None:
+    """The manifest of a solution that can be opened: this one, or that of an earlier attempt."""
+    return manifest if manifest["status"] == FINISHED or manifest.get("store") is not None else manifest.get("before")
 
 
 def kept_before(manifest: Json | None) -> str:
     """What an earlier attempt has kept."""
-    found = _finished_one(manifest)
+    found = _earlier(manifest)
     return "summary" if found is None else str(found["asked"]["keep"])
 
 
-def _finished_one(manifest: Json | None) -> Json | None:
-    """The latest manifest that was finished."""
-    if manifest is None or manifest["status"] == FINISHED:
-        return manifest
-    return manifest.get("before")
+def _earlier(manifest: Json | None) -> Json | None:
+    """What a later attempt can build on: the latest that was finished, or else one of which only a metric failed."""
+    if manifest is None or manifest["status"] == FINISHED or manifest.get("before") is not None:
+        return manifest if manifest is None or manifest["status"] == FINISHED else manifest["before"]
+    return manifest if manifest.get("store") is not None else None
 
 
 def _has_all(manifest: Json, asked: Json) -> bool:
     there = manifest["asked"]
-    same = all(there[part] == asked[part] for part in ("per_goal", "rollouts", "metrics"))
-    return same and set(KEEPS[asked["keep"]]) <= set(KEEPS[there["keep"]])
+    return (
+        asked["metrics"].items() <= there["metrics"].items()
+        and asked["rollouts"] in (0, there["rollouts"])
+        and asked["per_goal"] <= there["per_goal"]
+        and set(KEEPS[asked["keep"]]) <= set(KEEPS[there["keep"]])
+    )
 
 
-def row_of(run: Run, manifest: Json | None) -> Json:
+def _columns(manifest: Json, asked: Json) -> Json:
+    """Those that are asked for now."""
+    others = {
+        name for metric, names in manifest["metric_columns"].items() if metric not in asked["metrics"] for name in names
+    }
+    return {
+        name: value
+        for name, value in manifest["columns"].items()
+        if name not in others
+        and (asked["rollouts"] or not name.startswith("rollout"))
+        and (asked["per_goal"] or not (name.startswith("V_h_") and name.endswith("]")))
+    }
+
+
+def row_of(run: Run, manifest: Json | None, asked: Json) -> Json:
     """A row of the table; a run without a manifest is missing."""
     row: Json = {
         "run": run.folder_name,
@@ -135,7 +168,8 @@ def row_of(run: Run, manifest: Json | None) -> Json:
     }
     if manifest is None:
         return row
-    row |= manifest.get("columns", {}) | manifest.get("timings", {})
+    if "columns" in manifest:
+        row |= _columns(manifest, asked) | manifest["timings"]
     if manifest["status"] == FAILED:
         row["error"] = f"{manifest['error']['type']}: {manifest['error']['message']}"
     return row | {"host": manifest["machine"]["host"]}

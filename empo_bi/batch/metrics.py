@@ -16,6 +16,7 @@ from empo_bi.batch.table import is_taken
 from empo_bi.dag.identity import digest_of, key_of
 from empo_bi.errors import BatchFileError, MetricError, short_repr
 
+BESIDE = "__empo_bi_beside__"  # where a module has the digest of those that it imports from its own folder
 EXAMPLE = "'my_metrics.py:left_first', a function of a solution"
 
 
@@ -57,13 +58,19 @@ class Metric:
         except (Exception, SystemExit) as error:
             raise MetricError(f"metric {self.name}: {type(error).__name__}: {error}") from error
         if isinstance(found, Mapping):
-            return {f"{self.name}.{part}": self._plain(value) for part, value in found.items()}
+            columns = {f"{self.name}.{part}": self._plain(value) for part, value in found.items()}
+            if len(columns) < len(found):
+                raise MetricError(f"metric {self.name}: returned {short_repr(found)}, in which two names are the same text")
+            return columns
         return {self.name: self._plain(found)}
 
     def _plain(self, value: Any) -> Any:
         value = value.item() if isinstance(value, np.generic | np.ndarray) and np.size(value) == 1 else value
-        if value is None or isinstance(value, bool | int | float | str):
+        if value is None or isinstance(value, bool):
             return value
+        for kind in (int, float, str):
+            if isinstance(value, kind):
+                return kind.__str__(value) if kind is str else kind(value)  # also of classes derived from them
         raise MetricError(f"metric {self.name}: returned {short_repr(value)}; give a number, a text, or a mapping of such")
 
 
@@ -113,7 +120,8 @@ def function_of(reference: str, folder: Path, expected: str = EXAMPLE) -> Callab
 
 def text_key(function: Any, reference: str) -> str:
     """For what cannot be told from others, such as a function made by another one: the text of its module."""
-    return digest_of(f"{reference} {source_text(function)}")
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    return digest_of(f"{reference} {source_text(function)} {getattr(module, BESIDE, None)}")
 
 
 def source_text(function: Any) -> str | None:
@@ -130,11 +138,10 @@ def _module_at(path: Path) -> Any:
         raise FileNotFoundError(f"{path} is no file")
     text = path.read_text(encoding="utf-8")
     name = f"empo_bi_metrics_{digest_of(f'{path} {text}')}"  # a file that was changed is another module
-    if name in sys.modules:
-        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
+    before = set(sys.modules)
     sys.modules[name] = module  # where inspect looks for sources
     sys.path.insert(0, str(path.parent))  # it may import what lies beside it
     try:
@@ -145,7 +152,23 @@ def _module_at(path: Path) -> Any:
         raise
     finally:
         sys.path.remove(str(path.parent))
+        beside = _forgotten(set(sys.modules) - before - {name}, path.parent)
+    vars(module)[BESIDE] = digest_of(str(beside))
     return module
+
+
+def _forgotten(names: set[str], folder: Path) -> list[tuple[str, str]]:
+    """Forget modules that lie in a folder: another folder may have others of the same names, and these may be changed.
+
+    Whoever has imported them keeps them. Returns their names and texts.
+    """
+    found = []
+    for name in sorted(names):
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and file.endswith(".py") and folder in Path(file).parents:
+            found.append((name, Path(file).read_text(encoding="utf-8", errors="replace")))
+            del sys.modules[name]
+    return found
 
 
 def _module_called(name: str, folder: Path) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from empo_bi.batch.folder import Json
 from empo_bi.batch.runs import Run
+from empo_bi.batch.spec import KEEPS
 from empo_bi.batch.work import RUNS_AT_ONCE, Pass, Wishes
 from empo_bi.keeping import is_url
 
@@ -20,11 +21,12 @@ def passes_of(
     """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        groups.setdefault((run.about["key"], keeps[run.key]), []).append(run)
-    passes = []
-    for (_, keep), group in groups.items():
-        group.sort(key=_humans_of)
         # At URLs there are no locks, so that one worker has to do all that needs one DAG.
+        groups.setdefault((run.about["key"], "" if is_url(wishes.out) else keeps[run.key]), []).append(run)
+    passes = []
+    for group in groups.values():
+        group.sort(key=_humans_of)
+        keep = max((keeps[run.key] for run in group), key=lambda keep: len(KEEPS[keep]))
         n = 1 if is_url(wishes.out) else max(math.ceil(len(group) / RUNS_AT_ONCE), min(workers, len(group) // 2))
         size = math.ceil(len(group) / max(1, n))
         for i in range(0, len(group), size):

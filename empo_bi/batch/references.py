@@ -55,7 +55,7 @@ class WorldReference:
 
     @property
     def is_function(self) -> bool:
-        return re.fullmatch(r"[\w./~ -]+:\w+", self.source) is not None
+        return re.fullmatch(r"(.+\.py|[\w.]+):\w+", self.source) is not None
 
     def look(self, steps: int | None) -> Look:
         """Make the world, with a horizon or with its own."""
@@ -122,7 +122,7 @@ def _matches(entry: str, folder: Path) -> list[tuple[str, str]]:
     """Names and sources of the worlds that an entry means: one, or all that match a pattern."""
     if not any(mark in entry for mark in "*?["):
         beside = folder / os.path.expanduser(entry)
-        is_file = beside.suffix in (".yaml", ".yml", ".json") and beside.is_file()
+        is_file = beside.suffix in (".yaml", ".yml", ".json") and (beside.is_file() or worlds.find(entry) is None)
         return [(entry, str(beside) if is_file else entry)]
     shipped = [name for name in worlds.available() if fnmatchcase(name, entry)]
     files = sorted(glob(os.path.expanduser(entry), root_dir=folder, recursive=True))

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from empo_bi.batch.folder import Folder, Json
@@ -28,7 +28,7 @@ def is_taken(column: str) -> bool:
     return column in (*FIRST, *LAST) or column.startswith(THEN)
 
 
-def _rank(column: str) -> tuple[int, int, str]:
+def _rank(column: str, metrics: Mapping[str, int]) -> tuple[int, int, str]:
     """Columns are in the same order whichever runs there are; those of metrics stand before the last ones."""
     if column in FIRST:
         return 0, FIRST.index(column), ""
@@ -36,7 +36,7 @@ def _rank(column: str) -> tuple[int, int, str]:
         return 3, LAST.index(column), ""
     group = next((i for i, prefix in enumerate(THEN) if column.startswith(prefix)), None)
     if group is None:
-        return 2, 0, ""
+        return 2, metrics.get(column, metrics.get(column.partition(".")[0], 0)), ""
     return 1, group, "".join(re.findall(r"^\d+", column.removeprefix(THEN[group]))).zfill(4)  # by agents
 
 
@@ -52,8 +52,11 @@ class Table:
     [-1.5, None]
     """
 
-    def __init__(self, rows: Sequence[Json]) -> None:
-        self.columns = sorted(dict.fromkeys(name for row in rows for name in row), key=_rank)
+    def __init__(self, rows: Sequence[Json], metrics: Sequence[str] = ()) -> None:
+        """``metrics`` are in the order in which their columns are to stand."""
+        places = {metric: i for i, metric in enumerate(metrics)}
+        names = dict.fromkeys(name for row in rows for name in row)
+        self.columns = sorted(names, key=lambda name: _rank(name, places))
         self.rows = [{name: row.get(name) for name in self.columns} for row in rows]
 
     def __len__(self) -> int:

@@ -20,7 +20,14 @@ from empo_bi.batch.summary import columns_of, rollout_columns
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import enumerate_dag
-from empo_bi.errors import MemoryLimitError, MetricError, StoreLockedError, TooManyStatesError
+from empo_bi.errors import (
+    DamagedStoreError,
+    MemoryLimitError,
+    MetricError,
+    StoreLockedError,
+    StoreMismatchError,
+    TooManyStatesError,
+)
 from empo_bi.keeping import SOLUTION, is_url
 from empo_bi.memory.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
 from empo_bi.options import Params
@@ -87,7 +94,7 @@ class Pass:
 
     def begun(self, run: Run) -> Json:
         asked = {**self.wishes.asked, "keep": self.keep}
-        return manifests.begun(run, asked, self.wishes.call, self.before.get(run.key))
+        return manifests.begun(run, asked, self.wishes.asked, self.wishes.call, self.before.get(run.key))
 
 
 class _Told:
@@ -155,7 +162,7 @@ def do_pass(work: Pass) -> dict[str, Json]:
 
 def _unchanged(metric: Metric, asked: Json) -> Metric:
     if metric.key != asked["metrics"][metric.name]:
-        raise MetricError(f"metric {metric.name}: has been changed since the batch was called; run it again")
+        raise StoreMismatchError(f"metric {metric.name}: has been changed since the batch was called; run it again")
     return metric
 
 
@@ -244,9 +251,15 @@ class _Task:
 def _solve_and_tell(task: _Task, runs: Sequence[Run]) -> None:
     """Solve runs in one sweep; where that fails, or is too much for the memory, in two, and so on."""
     start = time.perf_counter()
+    opened = [run.key for run in runs if _is_there(task, run)]
     try:
         solutions = _patiently(lambda: _solutions(task, runs))
     except Exception as error:
+        if len(runs) == 1 and isinstance(error, DamagedStoreError | StoreMismatchError) and opened:
+            task.told.log(runs, f"solved again, since what was there cannot be used ({error})")
+            task.work.folder_of(runs[0]).remove(SOLUTION)
+            _solve_and_tell(task, runs)
+            return
         if len(runs) == 1:
             raise
         why = "" if isinstance(error, MemoryLimitError) else "; one of them may be the cause"
@@ -258,8 +271,18 @@ def _solve_and_tell(task: _Task, runs: Sequence[Run]) -> None:
     seconds = (time.perf_counter() - start) / len(runs)
     for run, solution in zip(runs, solutions, strict=True):
         timings = {"enumerate_seconds": task.enumerate_seconds, "solve_seconds": seconds, "runs_in_pass": len(runs)}
+        if run.key in opened:
+            timings = task.told.manifests[run.key]["before"]["timings"]  # nothing was solved
         with task.told.failures([run]), solution:
             _tell(task, run, solution, timings)
+
+
+def _is_there(task: _Task, run: Run) -> bool:
+    """Whether an earlier attempt has left the solution that is asked for, so that it is only opened."""
+    before = task.told.manifests[run.key]["before"]
+    if before is None or before["store"] is None or before["asked"]["keep"] != task.work.keep:
+        return False
+    return bool((task.work.folder_of(run) / before["store"]).names())
 
 
 def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
@@ -278,23 +301,28 @@ def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
 
 def _tell(task: _Task, run: Run, solution: Solution, timings: Json) -> None:
     """Write down what a solution says, and then let go of what is not to be kept."""
-    wishes, start, before = task.work.wishes, time.perf_counter(), task.told.manifests[run.key]["before"]
+    wishes, start = task.work.wishes, time.perf_counter()
     columns = columns_of(solution, per_goal=wishes.per_goal)
     if wishes.rollouts:
         columns |= rollout_columns(solution, wishes.rollouts, run.rollout_seed)
     log = f"{solution.dag.n_states:,} states, V_r = {columns['V_r']:.7g}"
-    failures = []
+    failures, metric_columns = [], {}
     for metric in task.metrics:
         try:
-            columns |= metric.columns(solution)
+            found = metric.columns(solution)
+            if found.keys() & columns.keys():
+                raise MetricError(
+                    f"metric {metric.name}: the table has a column {min(found.keys() & columns.keys())!r} already"
+                )
+            columns |= found
+            metric_columns[metric.name] = list(found)
         except MetricError as error:
             failures.append(error)
-    timings |= {"peak_bytes": peak_bytes()}
+    timings = {"peak_bytes": peak_bytes(), **timings, "metric_seconds": time.perf_counter() - start}
     store = None if task.work.keep == "summary" else solution.results.name
-    if before is not None and store is not None and before["store"] == store:
-        timings = before["timings"]  # nothing was solved, only opened
-    timings = {**timings, "metric_seconds": time.perf_counter() - start}
-    results = {"columns": columns, "timings": timings, "dag": task.kept_at, "store": store}
+    results = {
+        "columns": columns, "metric_columns": metric_columns, "timings": timings, "dag": task.kept_at, "store": store,
+    }  # fmt: skip
     if failures:
         task.told.fail(run, failures[0], **results)
         return

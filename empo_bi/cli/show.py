@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import click
@@ -30,7 +29,7 @@ def show(path: str, as_json: bool) -> None:
     from empo_bi.keeping import is_url
 
     folder = Folder(path)
-    if not is_url(path) and not Path(path).exists():
+    if not is_url(path) and not folder.place.exists():
         raise StoreNotFoundError(f"{path}: does not exist")
     manifest = read_manifest(folder)
     if manifest is not None:

@@ -20,7 +20,6 @@ from empo_bi import (
     Params,
     StoreLockedError,
     StoreMismatchError,
-    StoreNotFoundError,
     load_world,
     open_solution,
     run_batch,
@@ -506,8 +505,8 @@ def test_a_failed_attempt_costs_nothing_that_was_finished(tmp_path: Path) -> Non
     again = run_here(plain, tmp_path / "runs")
     assert again.n_skipped == 1
     assert again.table.rows == first.table.rows
-    with pytest.raises(StoreNotFoundError, match="--retry-failed"):
-        open_solution(tmp_path / "runs/runs" / first.table["run"][0])
+    with open_solution(tmp_path / "runs/runs" / first.table["run"][0]) as solution:
+        assert solution.values.V_r[0][0] == first.table["V_r"][0]
 
 
 def test_asking_for_more_or_less_leaves_one_solution_and_throws_nothing_away(tmp_path: Path) -> None:
@@ -605,3 +604,123 @@ def test_many_runs_at_a_url_are_one_task_and_still_few_at_a_time(tmp_path: Path)
     batch = {"worlds": "basics/first_steps", "steps": 2, "params": {"zeta": zetas, "xi": [1, 400]}, "keep": "summary"}
     result = run_here(batch, f"memory://{tmp_path.name}/many")  # type: ignore[arg-type]
     assert max(n for n in result.table["runs_in_pass"] if n is not None) <= 16
+
+
+def test_helpers_of_metrics_are_those_beside_them_and_as_they_are_now(tmp_path: Path) -> None:
+    for name, number in (("a", 10), ("b", 20)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "helper_h3.py").write_text(f"NUMBER = {number}\n")
+        (tmp_path / name / "m.py").write_text("import helper_h3\ndef f(s):\n    return helper_h3.NUMBER\n")
+    batch = {"worlds": "basics/first_steps", "steps": 2}
+    for name, number in (("a", 10), ("b", 20)):
+        assert run_here({**batch, "metrics": f"{tmp_path}/{name}/m.py:f"}, tmp_path / "runs" / name).table["f"] == [number]
+    (tmp_path / "a/helper_h3.py").write_text("NUMBER = 30\n")
+    assert run_here({**batch, "metrics": f"{tmp_path}/a/m.py:f"}, tmp_path / "runs/a").table["f"] == [30]
+
+
+def test_worlds_that_cannot_be_told_apart_are_told_by_all_that_lies_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "helper_h4.py").write_text("W = 1.0\n")
+    (tmp_path / "w.py").write_text(
+        "from empo_bi import load_world, ReachCellGoal\nimport helper_h4\n"
+        "def make(max_steps=3):\n    world = load_world('pushing/mirror_freeing', max_steps=max_steps)\n"
+        "    class Own:\n        def generate(self, state, human):\n"
+        "            yield ReachCellGoal(world, human, (1, 2)), helper_h4.W\n"
+        "            yield ReachCellGoal(world, human, (7, 2)), helper_h4.W\n"
+        "    world.possible_goal_generator = Own()\n    return world\n"
+    )
+    first = run_here({"worlds": f"{tmp_path}/w.py:make"}, tmp_path / "runs")
+    assert first.is_complete, first.summary()
+    (tmp_path / "helper_h4.py").write_text("W = 9.0\n")
+    second = run_here({"worlds": f"{tmp_path}/w.py:make"}, tmp_path / "runs")
+    assert second.n_skipped == 0
+    assert second.table["V_r"] != first.table["V_r"]
+
+
+def test_a_summary_with_rollouts_is_possible_where_policies_were_kept(tmp_path: Path) -> None:
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 3}
+    run_here({**batch, "keep": "policies"}, tmp_path / "runs")
+    result = run_here({**batch, "keep": "summary", "rollouts": 5}, tmp_path / "runs")
+    assert result.is_complete, result.summary()
+
+
+def test_a_failure_is_tried_again_when_its_remedy_was_followed(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def later(s):\n    return float(s.values.V_r[1][0])\n")
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 3, "metrics": f"{tmp_path}/m.py:later"}
+    assert "'keep: values'" in run_here({**batch, "keep": "policies"}, tmp_path / "runs").failed[0]["error"]
+    assert run_here({**batch, "keep": "values"}, tmp_path / "runs").is_complete
+    assert run_here({**batch, "max_states": 10}, tmp_path / "states").failed
+    assert run_here(batch, tmp_path / "states").is_complete
+
+
+def test_a_damaged_solution_is_solved_again(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def f(s):\n    return float(s.values.V_r[1][0])\n")
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 3}
+    first = run_here(batch, tmp_path / "runs")
+    store = next((tmp_path / "runs/runs").glob("*/solution-*"))
+    (store / "zarr.json").write_bytes((store / "zarr.json").read_bytes()[:20])
+    result = run_here({**batch, "metrics": f"{tmp_path}/m.py:f"}, tmp_path / "runs")
+    assert result.is_complete, result.summary()
+    assert result.table["V_r"] == first.table["V_r"]
+
+
+def test_a_solution_whose_first_metric_failed_is_kept_and_opened(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def f(s):\n    raise KeyError\n")
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 3, "metrics": f"{tmp_path}/m.py:f"}
+    failed = run_here(batch, tmp_path / "runs")
+    with open_solution(tmp_path / "runs/runs" / failed.table["run"][0]) as solution:
+        assert solution.values.V_r[0][0] == failed.table["V_r"][0]
+    (tmp_path / "m.py").write_text("def f(s):\n    return 1\n")
+    mended = run_here({**batch, "keep": "summary"}, tmp_path / "runs")
+    assert mended.is_complete
+    assert len(list((tmp_path / "runs/runs").glob("*/solution-*[0-9a-f]"))) == 1
+    assert mended.table["solve_seconds"] == failed.table["solve_seconds"]  # it was only opened
+
+
+def test_asking_for_less_solves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("def f(s):\n    return {'a': 1, 'b': 2}\ndef g(s):\n    return 3\n")
+    batch = {"worlds": "pushing/mirror_freeing", "steps": 3, "keep": "summary"}
+    more = {"metrics": [f"{tmp_path}/m.py:f", f"{tmp_path}/m.py:g"], "per_goal": True, "rollouts": 4}
+    everything = run_here({**batch, **more}, tmp_path / "runs")
+    assert everything.table.columns.index("f.a") < everything.table.columns.index("g")
+    less = run_here({**batch, "metrics": f"{tmp_path}/m.py:g"}, tmp_path / "runs")
+    assert less.n_skipped == 1
+    expected = run_here({**batch, "metrics": f"{tmp_path}/m.py:g"}, tmp_path / "plain").table
+    assert less.table.columns == expected.columns
+    assert lasting(less.table) == lasting(expected)
+
+
+def test_what_users_put_beside_a_table_is_no_obstacle(tmp_path: Path) -> None:
+    run_here(SMALL, tmp_path / "runs")
+    (tmp_path / "runs/plot.png").write_bytes(b"...")
+    assert run_here(SMALL, tmp_path / "runs").n_skipped == 8
+    assert run_here({**SMALL, "steps": [2, 3]}, tmp_path / "runs").is_complete
+
+
+def test_dags_and_solutions_that_were_deleted_are_made_again_when_a_run_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_module, "SMALL_BODIES", 10)
+    result = run_here({"worlds": "pushing/mirror_freeing", "steps": 3}, tmp_path / "runs")
+    folder = tmp_path / "runs/runs" / result.table["run"][0]
+    shutil.rmtree(tmp_path / "runs/dags")
+    assert open_solution(folder).values.V_r[0][0] == result.table["V_r"][0]
+    shutil.rmtree(next(folder.glob("solution-*")))
+    assert open_solution(folder, progress=False).values.V_r[0][0] == result.table["V_r"][0]
+
+
+def test_columns_of_metrics_do_not_run_into_each_other(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(
+        "def f(s):\n    return {'b': 1}\ndef g(s):\n    return 2\ndef h(s):\n    return {1: 1, '1': 2}\n"
+    )
+    batch = {"worlds": "basics/first_steps", "steps": 2}
+    metrics = {"a": f"{tmp_path}/m.py:f", "a.b": f"{tmp_path}/m.py:g"}
+    assert "has a column 'a.b' already" in run_here({**batch, "metrics": metrics}, tmp_path / "one").failed[0]["error"]
+    assert "the same text" in run_here({**batch, "metrics": f"{tmp_path}/m.py:h"}, tmp_path / "two").failed[0]["error"]
+
+
+def test_a_world_that_does_not_exist_is_no_reason_to_write_again(tmp_path: Path) -> None:
+    batch = {**SMALL, "worlds": ["basics/first_steps", "no_such_world"]}
+    run_here(batch, tmp_path / "runs")
+    lock = WriterLock(tmp_path / "runs/batch.lock")  # somebody else is at work, and nothing is left to do for us
+    assert len(run_here(batch, tmp_path / "runs").failed) == 4
+    lock.release()

@@ -22,6 +22,8 @@ DEADLY = """
 import os, signal
 
 def deadly(solution):
+    with open(os.path.join(os.path.dirname(__file__), "asked.txt"), "a") as file:
+        file.write(f"{solution.params.zeta:g}\\n")
     if solution.params.zeta == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return 1
@@ -41,6 +43,8 @@ def test_a_run_that_kills_its_worker_is_found_out_and_the_others_finish(tmp_path
     assert {key for key, status in statuses.items() if status == "failed"} == {(world, 2) for world in batch["worlds"]}
     assert result.n_finished == 4
     assert all("died twice" in row["error"] and "memory_limit" in row["error"] for row in result.failed)
+    asked = (tmp_path / "asked.txt").read_text().split()
+    assert asked.count("1") == asked.count("3") == 2  # what was finished before the crash is not done again
 
 
 def test_what_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
