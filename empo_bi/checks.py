@@ -55,6 +55,8 @@ def check_out(out: Any) -> None:
     if out is None or out is True or (isinstance(out, str) and "://" in out):
         return
     is_path = isinstance(out, str | os.PathLike) and os.fspath(out)
+    if is_path and (Path(out) / "batch.json").exists():
+        raise StoreMismatchError(f"{out}: is the folder of a batch; give another one (open_solution opens the batch's runs)")
     if is_path and Path(out).exists() and not Path(out).is_dir():
         raise StoreMismatchError(f"{out}: is a file; results go to a folder, which may be new")
     if not is_path or Path(out).suffix.lower() == ".zip":

@@ -92,9 +92,16 @@ def indicator_of(event: Event, dag: Dag) -> Indicator:
         raise TypeError(f"{short_repr(event)} is no event; give a goal, one of empo_bi.events, or a function of a state")
 
     def by_state(t: int, place_M: IndexArray) -> BoolArray:
-        return np.fromiter((bool(ask(state)) for state in dag.states(t, place_M)), dtype=np.bool_, count=len(place_M))
+        return np.fromiter((_truth(ask(state), event) for state in dag.states(t, place_M)), np.bool_, len(place_M))
 
     return by_state
+
+
+def _truth(answer: Any, event: Event) -> bool:
+    """Whatever is no yes or no was probably meant to be compared with something."""
+    if not isinstance(answer, bool | np.bool_) and (not isinstance(answer, int | float | np.number) or answer not in (0, 1)):
+        raise TypeError(f"event {short_repr(event)} said {short_repr(answer)} of a state; expected True or False")
+    return bool(answer)
 
 
 def _by_body(dag: Dag, look: Callable[[Any], BoolArray]) -> Indicator:

@@ -58,8 +58,10 @@ class BatchResult:
     def summary(self) -> str:
         """How many runs came to what, failures by their errors, and where the table is."""
         before = f" ({self.n_skipped:,} of them before)" if self.n_skipped else ""
-        failed, missing = self.failed, len(self.table) - self.n_finished - len(self.failed)
+        failed, outdated = self.failed, sum(row["status"] == manifests.OUTDATED for row in self.table.rows)
+        missing = len(self.table) - self.n_finished - len(failed) - outdated
         lines = [f"{counted(len(self.table), 'run')}: {self.n_finished:,} finished{before}, {len(failed):,} failed"
+                 + (f", {outdated:,} of which more is asked now" if outdated else "")
                  + (f", {missing:,} not done" if missing else "")]  # fmt: skip
         lines += [f"  failed: {line}" for line in told_failures(failed)]
         if failed:
@@ -233,7 +235,7 @@ class _Batch:
     # --- working ----------------------------------------------------------------------------------------------------------
 
     def run(self, make_workers: Callable[[], Workers], progress: bool) -> BatchResult:
-        self._folder.write_json("batch.json", self._about())
+        self.write_table()
         possible = [run for run in self.left if run.trouble is None]
         with run_bar("batch", len(possible), progress) as bar, _finally(self.write_table):
             for run in self.left:
@@ -250,7 +252,9 @@ class _Batch:
         spec = self._spec
         sources = {metric.name: {"reference": metric.reference, "source": metric.text()} for metric in spec.metrics}
         called = time.strftime("%Y-%m-%d %H:%M:%S")
-        return {"format": "empo_bi batch", "version": 1, "spec": spec.describe(), "metrics": sources, "called": called}
+        runs = list(dict.fromkeys(run.folder_name for run in self._runs))
+        about = {"spec": spec.describe(), "metrics": sources, "called": called, "runs": runs}
+        return {"format": "empo_bi batch", "version": 1, **about}
 
     def _work_on(self, runs: Sequence[Run], workers: Workers, bar: Any, *, progress: bool) -> None:
         """Do all passes. After a crash, what was in work is tried alone, and what had not begun is begun again."""
@@ -333,10 +337,14 @@ class _Batch:
         return BatchResult(self._folder, self._table(), self._n_skipped)
 
     def write_table(self) -> None:
+        """With what the table is of."""
+        self._folder.write_json("batch.json", self._about())
         self._table().write(self._folder)
 
     def _table(self) -> Table:
-        rows = [manifests.row_of(run, self._settled.get(run.key), self._asked) for run in self._runs]
+        rows = [
+            manifests.row_of(run, self._settled.get(run.key), self._before.get(run.key), self._asked) for run in self._runs
+        ]
         return Table(rows, list(self._asked["metrics"]))
 
 

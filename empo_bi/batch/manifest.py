@@ -25,6 +25,7 @@ from empo_bi.options import Params
 FILE = "manifest.json"
 FORMAT, VERSION = "empo_bi run", 1
 RUNNING, FINISHED, FAILED = "running", "finished", "failed"
+OUTDATED = "outdated"  # of rows: finished, and something more is asked for now
 
 
 def read_manifest(folder: Folder) -> Json | None:
@@ -154,8 +155,12 @@ def _columns(manifest: Json, asked: Json) -> Json:
     }
 
 
-def row_of(run: Run, manifest: Json | None, asked: Json) -> Json:
-    """A row of the table; a run without a manifest is missing."""
+def row_of(run: Run, manifest: Json | None, before: Json | None, asked: Json) -> Json:
+    """A row of the table. A run without a manifest is missing, or outdated where it was finished ``before``."""
+    if manifest is None and (found := _earlier(before)) is not None and found["status"] == FINISHED:
+        same = {name: key for name, key in asked["metrics"].items() if found["asked"]["metrics"].get(name) == key}
+        rollouts = asked["rollouts"] if asked["rollouts"] == found["asked"]["rollouts"] else 0
+        return {**row_of(run, found, None, {**asked, "metrics": same, "rollouts": rollouts}), "status": OUTDATED}
     row: Json = {
         "run": run.folder_name,
         "status": "missing" if manifest is None else manifest["status"],
@@ -166,6 +171,7 @@ def row_of(run: Run, manifest: Json | None, asked: Json) -> Json:
         "repetition": run.repetition,
         **_plain_params(Params(**run.params)),
     }
+    row["error"] = None
     if manifest is None:
         return row
     if "columns" in manifest:

@@ -20,7 +20,7 @@ from empo_bi.batch.metrics import function_of, text_key
 from empo_bi.batch.spec import BatchSpec
 from empo_bi.dag.identity import digest_of, identity_of, key_of
 from empo_bi.enumeration import title_of
-from empo_bi.errors import StoreMismatchError, WorldNotFoundError, WorldWarning
+from empo_bi.errors import StoreMismatchError, WorldNotFoundError, WorldWarning, did_you_mean
 from empo_bi.keeping import durations_key
 from empo_bi.world.gridworld import load_world
 from empo_bi.world.text import to_mapping
@@ -110,7 +110,8 @@ def references_of(spec: BatchSpec) -> Iterator[tuple[WorldReference, Exception |
     for entry in spec.worlds:
         matches = _matches(entry, spec.folder)
         trouble = None if matches else WorldNotFoundError(
-            f"{entry!r} matches no shipped world, and no file in {spec.folder}; `empo-bi worlds` lists the shipped ones"
+            f"{entry!r} matches no shipped world, and no file in {spec.folder}.{_near(entry, spec.folder)} `empo-bi worlds` "
+            "lists the shipped ones"
         )  # fmt: skip
         for name, source in matches or [(entry, entry)]:
             if source not in seen:
@@ -118,12 +119,18 @@ def references_of(spec: BatchSpec) -> Iterator[tuple[WorldReference, Exception |
                 yield WorldReference(name, source, spec.folder, overrides), trouble
 
 
+def _near(entry: str, folder: Path) -> str:
+    """A file that may have been meant."""
+    return did_you_mean(entry, [path.name for path in folder.glob("*.y*ml")])
+
+
 def _matches(entry: str, folder: Path) -> list[tuple[str, str]]:
     """Names and sources of the worlds that an entry means: one, or all that match a pattern."""
     if not any(mark in entry for mark in "*?["):
         beside = folder / os.path.expanduser(entry)
-        is_file = beside.suffix in (".yaml", ".yml", ".json") and (beside.is_file() or worlds.find(entry) is None)
-        return [(entry, str(beside) if is_file else entry)]
+        if beside.suffix not in (".yaml", ".yml", ".json"):
+            return [(entry, entry)]
+        return [(entry, str(beside))] if beside.is_file() else [(entry, entry)] if worlds.find(entry) is not None else []
     shipped = [name for name in worlds.available() if fnmatchcase(name, entry)]
     files = sorted(glob(os.path.expanduser(entry), root_dir=folder, recursive=True))
     return [(name, name) for name in shipped] or [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -127,9 +128,15 @@ def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> BatchSpec:
     return _Reader(content, str(path), lines, path.resolve().parent, path.stem).spec()
 
 
-def _infinite(value: Any) -> Any:
-    """YAML has a word of its own for infinity, which nobody knows."""
-    return float("inf") if value in ("inf", "infinity") else value
+def _number(value: Any) -> Any:
+    """YAML has a word of its own for infinity, and takes ``1e-10`` for a text; nobody knows that."""
+    if isinstance(value, list):
+        return [_number(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _number(one) for name, one in value.items()}
+    if isinstance(value, str) and re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+|inf|infinity", value):
+        return float(value)
+    return value
 
 
 class _Reader:
@@ -217,8 +224,7 @@ class _Reader:
             if name not in PARAMETERS:
                 hint = did_you_mean(str(name), PARAMETERS) or f" There are {', '.join(PARAMETERS)}."
                 raise self._error(key, str(name), message=f"there is no such parameter.{hint}")
-            value = [_infinite(one) for one in value] if isinstance(value, list) else _infinite(value)
-            quantity = quantity_of(name, value, lambda message, name=name: self._error(key, name, message=message))  # type: ignore[misc]
+            quantity = quantity_of(name, _number(value), lambda message, name=name: self._error(key, name, message=message))  # type: ignore[misc]
             for number in quantity.values or quantity.ends:
                 try:
                     Params(**{name: number})

@@ -115,7 +115,7 @@ def _as_text(value: Any) -> str:
 def _as_arrow(pyarrow: Any, values: list[Any]) -> Any:
     """As texts if they are too large, or too odd, for a column of numbers or texts."""
     try:
-        return pyarrow.array(values)
+        return pyarrow.array(values, type=None if any(value is not None for value in values) else pyarrow.string())
     except (pyarrow.ArrowException, OverflowError, UnicodeError):
         texts = [None if value is None else str(value).encode(errors="backslashreplace").decode() for value in values]
         return pyarrow.array(texts)

@@ -36,8 +36,9 @@ def show(path: str, as_json: bool) -> None:
         print_json(manifest) if as_json else click.echo(_run(manifest))
         return
     if names := (folder / "runs").names():
-        found = [read_manifest(folder / "runs" / name) for name in names]
-        content = _batch([run for run in found if run is not None])
+        about = folder.read_json("batch.json") or {}
+        found = {name: read_manifest(folder / "runs" / name) for name in about.get("runs", names)}
+        content = _batch(found, len(set(names) - set(found)))
         print_json(content) if as_json else click.echo(_told(content, folder))
         return
     _solution(path, as_json)
@@ -74,15 +75,20 @@ def _run(manifest: dict[str, Any]) -> str:
     )
 
 
-def _batch(manifests: list[dict[str, Any]]) -> dict[str, Any]:
-    failed = [run for run in manifests if run["status"] == "failed"]
+def _batch(manifests: dict[str, dict[str, Any] | None], n_others: int) -> dict[str, Any]:
+    """What has become of the runs of a batch, by folder; others may be there from earlier times."""
+    words = {None: "not done", "running": "begun and not finished"}
+    there = {name: run for name, run in manifests.items() if run is not None}
+    statuses = [None if run is None else run["status"] for run in manifests.values()]
     return {
         "runs": len(manifests),
-        "status": dict(Counter(run["status"] for run in manifests)),
-        "worlds": dict(Counter(run["world"]["name"] for run in manifests)),
-        "seconds": sum(run["timings"]["solve_seconds"] for run in manifests if "timings" in run),
-        "failed": [{"run": run["key"], "world": run["world"]["name"], "steps": run["steps"],
-                    "error": f"{run['error']['type']}: {run['error']['message']}"} for run in failed],
+        "status": dict(Counter(words.get(status, status) for status in statuses)),
+        "worlds": dict(Counter(run["world"]["name"] for run in there.values())),
+        "others": n_others,
+        "seconds": sum(run["timings"]["solve_seconds"] for run in there.values() if "timings" in run),
+        "failed": [{"run": name, "world": run["world"]["name"], "steps": run["steps"],
+                    "error": f"{run['error']['type']}: {run['error']['message']}"}
+                   for name, run in there.items() if run["status"] == "failed"],
     }  # fmt: skip
 
 
@@ -95,6 +101,8 @@ def _told(content: dict[str, Any], folder: Any) -> str:
         f"solving took {content['seconds']:.3g} s of the workers' time",
     ]
     lines += [f"  failed: {line}" for line in told_failures(content["failed"])]
+    if content["others"]:
+        lines.append(f"{counted(content['others'], 'other run')} of earlier calls in {folder}/runs, which may be deleted")
     return "\n".join([*lines, f"table: {folder}/table.csv"])
 
 

@@ -724,3 +724,38 @@ def test_a_world_that_does_not_exist_is_no_reason_to_write_again(tmp_path: Path)
     lock = WriterLock(tmp_path / "runs/batch.lock")  # somebody else is at work, and nothing is left to do for us
     assert len(run_here(batch, tmp_path / "runs").failed) == 4
     lock.release()
+
+
+def test_rows_of_which_more_is_asked_keep_what_they_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.py").write_text("def f(s):\n    return 1\n")
+    (tmp_path / "n.py").write_text("def g(s):\n    return 2\n")
+    batch = {**SMALL, "metrics": [f"{tmp_path}/m.py:f", f"{tmp_path}/n.py:g"]}
+    first = run_here(batch, tmp_path / "runs")
+    (tmp_path / "n.py").write_text("def g(s):\n    return 3\n")
+    looked = batches.look_at_batch(batch, out=tmp_path / "runs")
+    assert set(looked.table["status"]) == {"outdated"}
+    assert looked.table["V_r"] == first.table["V_r"]
+    assert looked.table["f"] == [1] * 8
+    assert "g" not in looked.table.columns
+    assert "8 of which more is asked now" in looked.summary()
+
+    def stops(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batches, "do_pass", stops)
+    with pytest.raises(KeyboardInterrupt):
+        run_here(batch, tmp_path / "runs")
+    assert pandas.read_csv(tmp_path / "runs/table.csv")["V_r"].tolist() == first.table["V_r"]
+
+
+def test_solving_into_the_folder_of_a_batch_is_refused(tmp_path: Path) -> None:
+    run_here(SMALL, tmp_path / "runs")
+    with pytest.raises(StoreMismatchError, match="is the folder of a batch"):
+        solve(load_world("basics/first_steps", max_steps=2), out=tmp_path / "runs", progress=False)
+
+
+def test_a_file_that_is_misspelt_is_guessed(tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text("map: |\n  We We We\n  We Ay We\n  We We We\n")
+    (tmp_path / "batch.yaml").write_text("worlds: gate.yml\nout: runs\n")
+    [row] = run_batch(tmp_path / "batch.yaml", workers=1, progress=False).failed
+    assert "Did you mean 'gate.yaml'" in row["error"]

@@ -62,7 +62,7 @@ def test_a_text_and_a_mapping_do_as_well() -> None:
 
 
 def test_infinity_may_be_written_as_a_word() -> None:
-    for written, values in (("inf", (float("inf"),)), (["inf", 10], (float("inf"), 10))):
+    for written, values in (("inf", (float("inf"),)), (["inf", 10], (float("inf"), 10)), ("1e1", (10.0,))):
         [quantity] = read_spec({"worlds": "a", "params": {"beta_h": written}}).params
         assert quantity.values == values
 

@@ -119,6 +119,21 @@ def test_a_batch_and_its_runs_are_shown(batch: Path) -> None:
         assert part in told
 
 
+def test_a_batch_that_is_not_done_is_shown_as_such(batch: Path) -> None:
+    run("batch", batch, "--quiet")
+    folder = next((batch.parent / "runs/runs").iterdir())
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "status": "running"}))
+    told = run("show", batch.parent / "runs").stdout
+    assert "4 runs: " in told
+    assert "1 begun and not finished" in told
+    batch.write_text(BATCH.replace("[1, 2]", "[1]"))
+    run("batch", batch, "--quiet")
+    told = run("show", batch.parent / "runs").stdout
+    assert "2 runs: 2 finished" in told
+    assert "2 other runs of earlier calls" in told
+
+
 def test_a_failed_run_is_shown_with_its_error(batch: Path) -> None:
     batch.write_text(BATCH.replace("basics/first_steps", "basics/robot_alone"))
     assert run("batch", batch, "--quiet").exit_code == 3
