@@ -141,16 +141,19 @@ def _module_at(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    before = set(sys.modules)
+    before, writes_none = set(sys.modules), sys.dont_write_bytecode
     sys.modules[name] = module  # where inspect looks for sources
     sys.path.insert(0, str(path.parent))  # it may import what lies beside it
     try:
-        # Not by its loader, which takes a file that was changed within the same second for the one it has compiled.
+        # Python takes a file that was changed within the same second for the one that it has compiled: not by its loader,
+        # and what lies beside it is not to be compiled for others.
+        sys.dont_write_bytecode = True
         exec(compile(text, str(path), "exec"), vars(module))
     except BaseException:
         del sys.modules[name]
         raise
     finally:
+        sys.dont_write_bytecode = writes_none
         sys.path.remove(str(path.parent))
         beside = _forgotten(set(sys.modules) - before - {name}, path.parent)
     vars(module)[BESIDE] = digest_of(str(beside))
