@@ -16,7 +16,7 @@ from typing import Any
 from empo_bi import worlds
 from empo_bi.backward.asked import has_own_durations
 from empo_bi.batch.folder import Json
-from empo_bi.batch.metrics import function_of, text_key
+from empo_bi.batch.functions import function_of, text_key
 from empo_bi.batch.spec import BatchSpec
 from empo_bi.dag.identity import digest_of, identity_of, key_of
 from empo_bi.enumeration import title_of
