@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from empo_bi import events, worlds
+    from empo_bi import analysis, events, worlds
     from empo_bi.api import compute_human_policy_prior, compute_robot_policy
     from empo_bi.batch.batch import BatchResult, run_batch
     from empo_bi.dag.dag import Dag
@@ -169,6 +169,7 @@ __all__ = [
     "WorldTooLargeError",
     "WorldWarning",
     "__version__",
+    "analysis",
     "approx_integral_over_possible_goals",
     "check_memory",
     "compute_human_policy_prior",
@@ -191,7 +192,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(importlib.import_module(_HOME_OF[name]), name)
-    if name in ("events", "worlds"):
+    if name in ("analysis", "events", "worlds"):
         return importlib.import_module(f"empo_bi.{name}")
     raise AttributeError(f"module 'empo_bi' has no attribute {name!r}")
 

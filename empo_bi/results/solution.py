@@ -240,11 +240,11 @@ class Solution:
 
     @cached_property
     def values(self) -> Values:
-        u_r = ByLevel(self.dag.horizon + 1, self._u_r)
+        u_r = ByLevel(self.dag.horizon + 1, self.rewards)
         read = self._by_level
         return Values(Vh_m=read("vh"), Vh_e=read("ve"), X_h=read("xh"), U_r=u_r, V_r=read("vr"))
 
-    def _u_r(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
+    def rewards(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
         r""":math:`U_r = -(\frac{1}{|H|} \sum_h X_h^{-\xi})^\eta`; 0 for terminal states."""
         x_SH = self.rows("xh", t, place_M)
         u_S = np.zeros(len(x_SH))
@@ -260,9 +260,10 @@ class Solution:
     @property
     def pi_r(self) -> ByLevel:
         """(S, R) by level: the robots' policy; 0 for terminal states."""
-        return ByLevel(self.dag.horizon + 1, self._pi_r)
+        return ByLevel(self.dag.horizon + 1, self.robot_policies)
 
-    def _pi_r(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
+    def robot_policies(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
+        """The robots' policy, (S, R), in all states of a level or in those at some places; 0 for terminal ones."""
         q_SR = self.rows("qr", t, place_M)
         goes_on = (q_SR < 0).all(axis=1)
         pi_SR = np.zeros_like(q_SR)
@@ -307,7 +308,7 @@ class Solution:
 
     @cached_property
     def robot_policy(self) -> TabularRobotPolicy:
-        view = RobotPolicyView(self.dag, self._setting.profiles, self._pi_r)
+        view = RobotPolicyView(self.dag, self._setting.profiles, self.robot_policies)
         policy = TabularRobotPolicy(self.world, self.robots, view)
         policy.solution = self
         return policy
@@ -394,7 +395,7 @@ class Solution:
         if not self.has_robot:
             return StateReport(state, t, is_terminal, table, {}, {}, {}, math.nan, math.nan)
         power = dict(zip(self.humans, self.rows("xh", t, places)[0].tolist(), strict=True))
-        q_R, pi_R = self.rows("qr", t, places)[0].tolist(), self._pi_r(t, places)[0].tolist()
+        q_R, pi_R = self.rows("qr", t, places)[0].tolist(), self.robot_policies(t, places)[0].tolist()
         return StateReport(
             state=state,
             level=t,
@@ -403,7 +404,7 @@ class Solution:
             power={} if is_terminal else power,
             robot_policy={} if is_terminal else dict(zip(self.robot_profiles, pi_R, strict=True)),
             Q_r={} if is_terminal else dict(zip(self.robot_profiles, q_R, strict=True)),
-            U_r=float(self._u_r(t, places)[0]),
+            U_r=float(self.rewards(t, places)[0]),
             V_r=float(self.rows("vr", t, places)[0]),
         )
 

@@ -85,6 +85,15 @@ class StateFields:
         inside_C[0] = False  # the wall cell
         return inside_C[self._agent(agent, CELL)]
 
+    def same_but_for(self, agent: int, key_W: KeyArray) -> BoolArray:
+        """(S,), whether all is as in one packed state, except for the cell of an agent and what it faces."""
+        mask_W = np.full(self._key_SW.shape[1], ~np.uint64(0))
+        for slot in (CELL, DIRECTION):
+            field = self._bits.get(index(agent) * AGENT_SLOTS + int(slot))
+            if field is not None:
+                mask_W[field.word] &= ~np.uint64(((1 << field.width) - 1) << field.shift)
+        return ((self._key_SW ^ key_W) & mask_W == 0).all(axis=1)
+
     # --- things and doors ---------------------------------------------------------------------------------------------
 
     def things(self, kind: str) -> IntArray:

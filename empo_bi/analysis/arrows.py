@@ -1,0 +1,103 @@
+r"""Arrows: where a policy takes an agent, cell by cell.
+
+An action of an agent that faces d means a heading: ``forward`` means d, ``left`` and ``right`` what it faces after the turn,
+anything else none. An arrow is the mean heading of the states with the agent on that cell,
+
+.. math:: \vec h(c) = \frac{\sum_{s: x_i(s) = c} w(s) \sum_a \pi_i(a \mid s) \, \vec e(d_i(s), a)}
+    {\sum_{s: x_i(s) = c} w(s)},
+
+so its length, at most 1, tells how sure the agent is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from empo_bi.analysis.asked import REACHED, goal_place
+from empo_bi.analysis.maps import Others, considered
+from empo_bi.analysis.played import policies_of
+from empo_bi.dag.slices import FloatArray
+from empo_bi.results.solution import Solution
+from empo_bi.world.codes import DIRECTION_VECTORS
+from empo_bi.world.gridworld import GridWorld
+
+TURNS = {"forward": 0, "right": 1, "left": -1}  # what an agent faces afterwards, as a turn to the right
+
+
+@dataclass(frozen=True)
+class ArrowMap:
+    """An arrow, and a policy, for each cell.
+
+    Attributes
+    ----------
+    world : GridWorld
+    level, agent : int
+    policy : what the arrows are of, such as "human 0 towards ReachCellGoal(agent 0, 2,2)"
+    others : "reached", "mean", or a state, as in :func:`cell_map`
+    heading_YX2 : (height, width, 2) float64, x to the right, y down; nan where the agent is in none of the states
+    action_YXA : (height, width, A) float64, mean probabilities of the actions; nan likewise
+    weight_YX : (height, width) float64, of the states with the agent there that are not terminal
+    """
+
+    world: GridWorld
+    level: int
+    agent: int
+    policy: str
+    others: Others
+    heading_YX2: FloatArray
+    action_YXA: FloatArray
+    weight_YX: FloatArray
+
+    @property
+    def title(self) -> str:
+        return f"{self.policy}, level {self.level}"
+
+
+def headings(action_names: list[str]) -> FloatArray:
+    """(4, A, 2), the heading of each action when facing each direction; 0 for actions that are no movement."""
+    heading_DA2 = np.zeros((4, len(action_names), 2))
+    for a, name in enumerate(action_names):
+        if name in TURNS:
+            for d in range(4):
+                heading_DA2[d, a] = DIRECTION_VECTORS[(d + TURNS[name]) % 4]
+    return heading_DA2
+
+
+def arrow_map(solution: Solution, agent: int, level: int, *, goal: Any = None, others: Others = REACHED) -> ArrowMap:
+    """Where the policy of an agent takes it, by its cell.
+
+    Parameters
+    ----------
+    solution : Solution of a gridworld
+    agent : a human or a robot
+    level : int
+        The last one has no arrows: nothing is done there.
+    goal : a goal of a human, its number or its name; None for what the agent does over all goals
+    others : "reached" (default), "mean", or a state
+        As in :func:`cell_map`. With a goal, "reached" still weights states by what happens over all goals.
+    """
+    chosen = considered(solution, level, agent, others)
+    heading_DA2 = headings(chosen.world.action_names)
+    n_actions = heading_DA2.shape[1]
+    place_of = np.full(solution.dag.level_sizes[chosen.t], -1)
+    place_of[chosen.place_M] = np.arange(len(chosen.place_M))
+    result_MN, weight_M = np.zeros((len(chosen.place_M), n_actions + 2)), np.zeros(len(chosen.place_M))
+    for place_B, pi_BA in policies_of(solution, agent, chosen.t, chosen.place_M, goal):
+        m_B = place_of[place_B]
+        result_MN[m_B, :n_actions] = pi_BA
+        result_MN[m_B, n_actions:] = np.einsum("ba,bax->bx", pi_BA, heading_DA2[chosen.direction_M[m_B]])
+        weight_M[m_B] = chosen.weight_M[m_B]  # the others are terminal
+    going_on = np.flatnonzero(weight_M)
+    chosen = chosen.only(going_on)
+    mean_YXN, weight_YX = chosen.means(result_MN[going_on])
+    who = "human" if agent in solution.humans else "robot" if agent in solution.robots else "agent"
+    policy = f"{who} {agent}"
+    if goal is not None:
+        h, g = goal_place(solution, agent, goal)
+        policy += f" towards {solution.goal_columns.names[h][g]}"
+    return ArrowMap(
+        chosen.world, chosen.t, agent, policy, others, mean_YXN[:, :, n_actions:], mean_YXN[:, :, :n_actions], weight_YX
+    )

@@ -1,0 +1,174 @@
+r"""Two solutions side by side: where their robots decide otherwise, and why.
+
+How far two decisions are apart is their total variation, :math:`\frac12 \sum_r |\pi_1(r) - \pi_2(r)|`, the share of episodes
+in which they differ if they agree as often as they can. Why is told by log-odds. Of profiles a and b,
+
+.. math:: \ln \frac{\pi_i(b)}{\pi_i(a)} = \beta_i \ell_i, \quad \ell_i = \ln \frac{Q_i(a)}{Q_i(b)},
+
+and the change from one solution to the other is that of strictness, plus that of values,
+
+.. math:: \beta_2 \ell_2 - \beta_1 \ell_1 = (\beta_2 - \beta_1) \frac{\ell_1 + \ell_2}{2}
+    + \frac{\beta_1 + \beta_2}{2} (\ell_2 - \ell_1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from empo_bi.analysis.asked import REACHED, weights_of
+from empo_bi.analysis.decisions import Decision, decision_at
+from empo_bi.analysis.extremes import smallest
+from empo_bi.analysis.matching import shared_places
+from empo_bi.analysis.uncertainty import divergence_of_logits, policy_of_logits, shared_logits
+from empo_bi.dag.slices import FloatArray
+from empo_bi.errors import short_repr
+from empo_bi.results.solution import Solution
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A state in which the robots of two solutions decide otherwise.
+
+    Attributes
+    ----------
+    state, level
+    reached : with which probability the first solution comes there
+    distance : total variation of the two decisions
+    first, second : the two decisions, with Q-values and what they mean for the humans' power
+    less, more : numbers of the robot profiles whose probability falls and rises most, from the first to the second
+    by_strictness, by_values : what beta_r, and what other values, add to the log-odds of ``more`` against ``less``
+    """
+
+    state: Any
+    level: int
+    reached: float
+    distance: float
+    first: Decision
+    second: Decision
+    less: int
+    more: int
+    by_strictness: float
+    by_values: float
+
+    def __str__(self) -> str:
+        names, before, after = self.first.names, self.first, self.second
+        lines = [
+            f"{short_repr(self.state)} on level {self.level}, reached with probability {self.reached:.4g}: decisions are "
+            f"{self.distance:.3f} apart"
+        ]
+        for word, r in (("more", self.more), ("less", self.less)):
+            lines.append(
+                f"  {word} {names[r]}: {before.probability_R[r]:.3f} -> {after.probability_R[r]:.3f}, "
+                f"Q_r {before.Q_R[r]:.6g} -> {after.Q_R[r]:.6g}; power next "
+                + ", ".join(
+                    f"human {h} {x:.4g} -> {y:.4g}"
+                    for h, x, y in zip(before.humans, before.power_after_RH[r], after.power_after_RH[r], strict=True)
+                )
+            )
+        lines.append(
+            f"  log-odds change by {self.by_strictness + self.by_values:+.3g}: {self.by_values:+.3g} by other values, "
+            f"{self.by_strictness:+.3g} by another beta_r"
+        )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two solutions, level by level; means are over states that both have, weighted as ``over`` says.
+
+    Attributes
+    ----------
+    distance_T : (T,), mean total variation of the robots' policies on levels 0 to T - 1; nan where there is nothing
+    divergence_T : (T,), mean Kullback-Leibler divergence, of the first from the second
+    power_TH : (T, H), mean change of each human's power, second minus first
+    """
+
+    first: Solution
+    second: Solution
+    over: str
+    distance_T: FloatArray
+    divergence_T: FloatArray
+    power_TH: FloatArray
+
+    def __str__(self) -> str:
+        lines = ["level  distance  divergence  change of power"]
+        for t, (distance, divergence) in enumerate(zip(self.distance_T, self.divergence_T, strict=True)):
+            power = "  ".join(f"{x:+.4g}" for x in self.power_TH[t])
+            lines.append(f"{t:5}  {distance:8.4f}  {divergence:10.4g}  {power}")
+        return "\n".join(lines)
+
+    def most_different(self, n: int = 5, *, by: str = "expected") -> list[Difference]:
+        """The ``n`` states in which decisions differ most.
+
+        ``by="expected"`` ranks by distance times the probability with which the first solution comes to a state, that is, by
+        how much it matters; ``by="distance"`` by the distance alone, whether the state is ever reached or not.
+        """
+        if by not in ("expected", "distance"):
+            raise ValueError(f"by={by!r}; give 'expected' (distance times probability) or 'distance'")
+        if index(n) < 1:
+            raise ValueError(f"n={n}; ask for at least one state")
+        found: list[tuple[float, int, int, float]] = []
+        for t in range(len(self.distance_T)):
+            place_M, logit_MR, other_MR = shared_logits(self.first, self.second, t)
+            distance_M = _distances(logit_MR, other_MR)
+            rank_M = distance_M * self.first.reached[t][place_M] if by == "expected" else distance_M
+            found += [
+                (float(rank_M[m]), t, int(place_M[m]), float(distance_M[m]))
+                for m in smallest(-rank_M, n).tolist()
+                if rank_M[m] > 0
+            ]
+        found.sort(key=lambda entry: (-entry[0], entry[1], entry[2]))
+        return [self._explained(t, place, distance) for _, t, place, distance in found[:n]]
+
+    def _explained(self, t: int, place: int, distance: float) -> Difference:
+        state = self.first.dag.states(t, np.array([place]))[0]
+        before, after = decision_at(self.first, state), decision_at(self.second, state)
+        change_R = after.probability_R - before.probability_R
+        less, more = int(change_R.argmin()), int(change_R.argmax())
+        beta_1, beta_2 = self.first.params.beta_r, self.second.params.beta_r
+        ratio_1, ratio_2 = (float(np.log(one.Q_R[less] / one.Q_R[more])) for one in (before, after))
+        return Difference(
+            state, t, float(self.first.reached[t][place]), distance, before, after, less, more,
+            by_strictness=(beta_2 - beta_1) * (ratio_1 + ratio_2) / 2,
+            by_values=(beta_1 + beta_2) / 2 * (ratio_2 - ratio_1),
+        )  # fmt: skip
+
+
+def compare(first: Solution, second: Solution, *, over: str = REACHED) -> Comparison:
+    """Compare two solutions: of one world with other parameters, or of worlds that share states, such as another horizon.
+
+    Parameters
+    ----------
+    first, second : Solution, with both phases, the same humans and the same robots
+    over : "reached" weights states as the first solution comes to them (default), "mean" takes all alike
+    """
+    if first.humans != second.humans:
+        raise ValueError(f"the solutions have other humans: {first.humans} and {second.humans}; compare those with the same")
+    n_levels = min(first.dag.horizon, second.dag.horizon)
+    distance_T, divergence_T = np.full((2, n_levels), np.nan)
+    power_TH = np.full((n_levels, len(first.humans)), np.nan)
+    n_shared = 0
+    for t in range(n_levels):
+        place_M, logit_MR, other_MR = shared_logits(first, second, t)
+        n_shared += len(place_M)
+        weight_M = weights_of(first, t, over)[place_M]
+        if not weight_M.sum() > 0:
+            continue
+        distance_T[t] = np.average(_distances(logit_MR, other_MR), weights=weight_M)
+        divergence_T[t] = np.average(divergence_of_logits(logit_MR, other_MR), weights=weight_M)
+        own_M, other_M = shared_places(first, second, t)
+        inside = np.isin(own_M, place_M, assume_unique=True)
+        change_MH = second.rows("xh", t, other_M[inside]) - first.rows("xh", t, own_M[inside])
+        power_TH[t] = np.average(change_MH, axis=0, weights=weight_M)
+    if n_shared == 0:
+        raise ValueError("the two solutions share no state that is not terminal; compare solutions of the same world")
+    return Comparison(first, second, over, distance_T, divergence_T, power_TH)
+
+
+def _distances(logit_MR: FloatArray, other_MR: FloatArray) -> FloatArray:
+    """Total variation, (M,)."""
+    return np.abs(policy_of_logits(logit_MR) - policy_of_logits(other_MR)).sum(axis=1) / 2

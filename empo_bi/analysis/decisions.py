@@ -1,0 +1,97 @@
+r"""What the robot does in a state, and what is behind it.
+
+.. math:: P(s' \mid s, r) = \sum_u \pi_H(u \mid s) \, T(s' \mid s, (u, r)), \qquad
+    E[X_h(s') \mid s, r] = \sum_{s'} P(s' \mid s, r) \, X_h(s')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.errors import short_repr
+from empo_bi.results.both_policies import Play
+from empo_bi.results.solution import Solution
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The robots' choice among R profiles in one state.
+
+    Attributes
+    ----------
+    state, level
+    humans : list of agents, the axis H
+    profiles, names : R profiles of the robots, as action numbers and in words
+    probability_R : (R,), the robots' policy
+    Q_R : (R,), the value of each profile
+    power_after_RH : (R, H), the power of each human that is expected one step later; terminal states count as 0
+    """
+
+    state: Any
+    level: int
+    humans: list[int]
+    profiles: list[tuple[int, ...]]
+    names: list[str]
+    probability_R: FloatArray
+    Q_R: FloatArray
+    power_after_RH: FloatArray
+
+    def __str__(self) -> str:
+        lines = [f"robots in {short_repr(self.state)} on level {self.level}:"]
+        for r in np.argsort(-self.probability_R, kind="stable").tolist():
+            power = ", ".join(f"{x:.4g}" for x in self.power_after_RH[r])
+            lines.append(
+                f"  {self.names[r]}: probability {self.probability_R[r]:.4f}, Q_r {self.Q_R[r]:.6g}, power next {power}"
+            )
+        return "\n".join(lines)
+
+
+def decision_at(solution: Solution, state: Any) -> Decision:
+    """The robots' policy in a state with the values, and the power of humans one step later, behind it.
+
+    Raises ``ValueError`` for terminal states, in which nothing is decided.
+    """
+    t, place = solution.dag.place_of(state)
+    plays = list(solution.plays(t, np.array([place])))
+    if not plays:
+        raise ValueError(f"{short_repr(state)} is terminal: nothing is decided there")
+    body_N, prob_RN = successors_by_robots(plays[0])
+    power_NH = np.zeros((len(body_N), len(solution.humans)))
+    for level, chosen, places in solution.dag.locate(t, body_N):
+        power_NH[chosen] = solution.rows("xh", level, places)
+    return Decision(
+        state=state,
+        level=t,
+        humans=solution.humans,
+        profiles=solution.robot_profiles,
+        names=profile_names(solution),
+        probability_R=solution.robot_policies(t, np.array([place]))[0],
+        Q_R=plays[0].q_MR[0],
+        power_after_RH=prob_RN @ power_NH,
+    )
+
+
+def successors_by_robots(play: Play) -> tuple[IndexArray, FloatArray]:
+    """For the first state of a block: N bodies that may follow, ascending, and their probability by robot profile (R, N)."""
+    profiles = play.profiles
+    weight_J = play.profile_weights()[0]
+    # The robots' shares sum to 1, so what is left is what the humans play together.
+    joint_U = weight_J[profiles.played_UR].sum(axis=1)
+    count_MJ = play.block.counts_of(profiles.n_profiles)
+    entry_K = play.block.entries_of(profiles.n_profiles)[: count_MJ[0].sum()]
+    profile_K = np.repeat(np.arange(profiles.n_profiles), count_MJ[0])
+    body_N, n_K = np.unique(play.block.succ_K[entry_K].astype(np.int64), return_inverse=True)
+    prob_K = play.block.prob_K[entry_K] if play.block.prob_K.size else np.ones(len(entry_K))
+    prob_JN = np.zeros((profiles.n_profiles, len(body_N)))
+    np.add.at(prob_JN, (profile_K, n_K), prob_K)
+    return body_N, np.einsum("u,urn->rn", joint_U, prob_JN[profiles.played_UR])
+
+
+def profile_names(solution: Solution) -> list[str]:
+    """The robots' profiles in words: the actions, robot by robot."""
+    actions = getattr(solution.world, "action_names", None) or [f"action {a}" for a in range(solution.profiles.n_actions)]
+    return [" + ".join(actions[a] for a in profile) or "nothing" for profile in solution.robot_profiles]
