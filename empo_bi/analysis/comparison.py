@@ -28,6 +28,8 @@ from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import short_repr
 from empo_bi.results.solution import Solution
 
+ROUNDING = 1e-12  # decisions that differ by less are the same
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -119,7 +121,7 @@ class Comparison:
             found += [
                 (float(rank_M[m]), t, int(place_M[m]), float(distance_M[m]))
                 for m in smallest(-rank_M, n).tolist()
-                if rank_M[m] > 0
+                if rank_M[m] > ROUNDING
             ]
         found.sort(key=lambda entry: (-entry[0], entry[1], entry[2]))
         return [self._explained(t, place, distance) for _, t, place, distance in found[:n]]
