@@ -23,7 +23,7 @@ from empo_bi.analysis.asked import REACHED, weights_of
 from empo_bi.analysis.decisions import Decision, decision_at
 from empo_bi.analysis.extremes import smallest
 from empo_bi.analysis.matching import shared_places
-from empo_bi.analysis.uncertainty import divergence_of_logits, policy_of_logits, shared_logits
+from empo_bi.analysis.uncertainty import divergence_of_logits, log_policy, shared_logits
 from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import short_repr
 from empo_bi.results.solution import Solution
@@ -173,4 +173,4 @@ def compare(first: Solution, second: Solution, *, over: str = REACHED) -> Compar
 
 def _distances(logit_MR: FloatArray, other_MR: FloatArray) -> FloatArray:
     """Total variation, (M,)."""
-    return np.abs(policy_of_logits(logit_MR) - policy_of_logits(other_MR)).sum(axis=1) / 2
+    return np.abs(np.exp(log_policy(logit_MR)) - np.exp(log_policy(other_MR))).sum(axis=1) / 2

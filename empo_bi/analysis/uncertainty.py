@@ -4,8 +4,8 @@ The robots' policy is a power law, :math:`\pi_r \propto (-Q_r)^{-\beta_r}`, so w
 :math:`x_r = -\beta_r \ln(-Q_r)` and :math:`\ln Z = \ln \sum_r e^{x_r}` both measures have a closed form, which needs no
 logarithm of a probability and holds where probabilities are too small for floating point:
 
-.. math:: H(\pi) = \ln Z - \sum_r \pi_r x_r, \qquad
-    D(\pi \| \pi') = \sum_r \pi_r (x_r - x'_r) - \ln Z + \ln Z'
+.. math:: \ln \pi_r = x_r - \ln Z, \qquad H(\pi) = -\sum_r \pi_r \ln \pi_r, \qquad
+    D(\pi \| \pi') = \sum_r \pi_r (\ln \pi_r - \ln \pi'_r)
 
 Humans may be strict (:math:`\beta_h = \infty`), for which logits do not exist; theirs are taken from the probabilities.
 """
@@ -104,25 +104,23 @@ def shared_logits(first: Solution, second: Solution, t: int) -> tuple[IndexArray
     return place_M[both], logit[both[goes_on]], other[both[other_goes_on]]
 
 
-def policy_of_logits(logit_MR: FloatArray) -> FloatArray:
-    return np.exp(logit_MR - _log_z(logit_MR))
+def log_policy(logit_MR: FloatArray) -> FloatArray:
+    """(M, R), x - ln Z: shifted to a largest logit of 0 first, so that what is small is not lost beside what is large."""
+    shifted_MR = logit_MR - logit_MR.max(axis=1, keepdims=True)
+    return shifted_MR - np.log(np.exp(shifted_MR).sum(axis=1, keepdims=True))
 
 
 def entropy_of_logits(logit_MR: FloatArray) -> FloatArray:
     """(M,)"""
-    return _log_z(logit_MR)[:, 0] - (policy_of_logits(logit_MR) * logit_MR).sum(axis=1)
+    log_MR = log_policy(logit_MR)
+    return -(np.exp(log_MR) * log_MR).sum(axis=1)
 
 
 def divergence_of_logits(logit_MR: FloatArray, other_MR: FloatArray) -> FloatArray:
     """(M,)"""
-    gap_M = (policy_of_logits(logit_MR) * (logit_MR - other_MR)).sum(axis=1)
-    return np.maximum(0.0, gap_M - _log_z(logit_MR)[:, 0] + _log_z(other_MR)[:, 0])  # rounding may leave -1e-17
-
-
-def _log_z(logit_MR: FloatArray) -> FloatArray:
-    from scipy.special import logsumexp
-
-    return logsumexp(logit_MR, axis=1, keepdims=True) if len(logit_MR) else np.zeros((0, 1))
+    log_MR = log_policy(logit_MR)
+    gap_M = (np.exp(log_MR) * (log_MR - log_policy(other_MR))).sum(axis=1)
+    return np.maximum(0.0, gap_M)  # rounding may leave -1e-17
 
 
 # --- means ------------------------------------------------------------------------------------------------------------
