@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from empo_bi.opening import open_solution
     from empo_bi.options import Params
     from empo_bi.planner.plan import Plan, plan
+    from empo_bi.report.report import ReportFile, write_report
     from empo_bi.results.chain import MarkovChain, compute_markov_chain_value_function
     from empo_bi.results.policies import HumanPolicyPrior, RobotPolicy, TabularHumanPolicyPrior, TabularRobotPolicy
     from empo_bi.results.reached import first_of, probability_by_time
@@ -71,6 +72,7 @@ _HOMES = {
     "empo_bi.batch.batch": ["BatchResult", "run_batch"],
     "empo_bi.opening": ["open_solution"],
     "empo_bi.options": ["Params"],
+    "empo_bi.report.report": ["ReportFile", "write_report"],
     "empo_bi.results.chain": ["MarkovChain", "compute_markov_chain_value_function"],
     "empo_bi.results.policies": ["HumanPolicyPrior", "RobotPolicy", "TabularHumanPolicyPrior", "TabularRobotPolicy"],
     "empo_bi.results.reached": ["first_of", "probability_by_time"],
@@ -151,6 +153,7 @@ __all__ = [
     "PossibleGoalSampler",
     "ReachCellGoal",
     "ReachRectangleGoal",
+    "ReportFile",
     "RobotPolicy",
     "Solution",
     "StoreError",
@@ -186,6 +189,7 @@ __all__ = [
     "run_batch",
     "solve",
     "worlds",
+    "write_report",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of states: :func:`draw`.
+"""Pictures of states: :func:`draw`, and, for those who put pictures together themselves, :func:`cells_of` and :func:`paint`.
 
 A cell is a stack of layers, painted from the ground up: floor, the map's object, and the item, pushable or agent on it
 (C12). Whatever stands or lies on a cell leaves its rim free, so that lava, a bush or an open door stays visible below.
@@ -31,6 +31,7 @@ Distance = npt.NDArray[np.float64]
 Colour = tuple[float, float, float]
 Point = tuple[float, float]
 Layer = tuple[Any, ...]  # the kind, then the arguments of its painter
+Cell = tuple[Layer, ...]  # from the ground up; equal cells look the same
 
 # Hues and, as far as the names allow, lightnesses that also differ for the colour-blind.
 _COLOURS: dict[str, Colour] = {
@@ -62,9 +63,19 @@ def draw(spec: WorldSpec, state: State, *, tile: int = 32) -> Image:
     if tile < 1:
         raise ValueError(f"tile={tile!r}: a cell is at least one pixel wide; 16 to 48 look best")
     picture = np.empty((spec.height, tile, spec.width, tile, 3), dtype=np.uint8)
-    for (x, y), layers in _layers_by_cell(spec, state).items():
-        picture[y, :, x] = _paint_cell(tuple(layers), tile)
+    for (x, y), cell in cells_of(spec, state).items():
+        picture[y, :, x] = paint(cell, tile)
     return picture.reshape(spec.height * tile, spec.width * tile, 3)
+
+
+def cells_of(spec: WorldSpec, state: State) -> dict[tuple[int, int], Cell]:
+    """What each cell (x, y) of a state shows, to be compared, counted and painted."""
+    return {place: tuple(layers) for place, layers in _layers_by_cell(spec, state).items()}
+
+
+def paint(cell: Cell, tile: int) -> Image:
+    """The picture of one cell, (tile, tile, 3) uint8; read-only, since it is remembered."""
+    return _paint_cell(cell, tile)
 
 
 # --- what a cell shows ------------------------------------------------------------------------------------------------
@@ -101,7 +112,7 @@ def _map_layers(code: CellCode, flags: Sequence[Any]) -> list[Layer]:
 
 
 @lru_cache(maxsize=1024)
-def _paint_cell(layers: tuple[Layer, ...], size: int) -> Image:
+def _paint_cell(layers: Cell, size: int) -> Image:
     """One cell's picture, ``(size, size, 3)`` and read-only since callers share it."""
     centres = (np.arange(size) + 0.5) / size
     x, y = np.meshgrid(centres, centres)

@@ -1,0 +1,57 @@
+"""``empo-bi report``: one HTML file to look through a run."""
+
+from __future__ import annotations
+
+import click
+
+from empo_bi.cli.common import checked_by_the_api, json_option, print_json, quiet_option
+
+
+@click.command(short_help="Write an HTML file to look through a run.")
+@click.argument("run", type=click.Path())
+@click.option("--out", type=click.Path(dir_okay=False), required=True, help="The file to write, such as report.html.")
+@click.option("--min-probability", type=click.FloatRange(0, 1), default=1e-6, show_default=True,
+              help="Show states that both policies come to with at least this probability.")  # fmt: skip
+@click.option("--max-states", type=click.IntRange(min=1),
+              help="Show at most so many of them, the most probable ones; by default as many as make 1 to 3 MB.")  # fmt: skip
+@click.option("--title", help="By default that of the world.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@quiet_option("No progress and no messages.")
+@json_option
+def report(
+    run: str, out: str, min_probability: float, max_states: int | None, title: str | None, force: bool, quiet: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Write one HTML file to look through RUN: what solve --out left, one solution in it, or a run of a batch.
+
+    The file opens in any browser and needs neither network nor server: the grid with a time slider, values, policies and
+    power in each state, what may follow, charts by level. Large runs are shown as far as both policies come to them with
+    some probability; the page tells what was left out.
+
+    \b
+    Examples:
+      empo-bi report runs/mine --out report.html
+      empo-bi report runs/sweep/runs/freeing-12-0a1b2c --out freeing.html --title "Freeing, zeta = 2"
+      empo-bi report runs/mine --out report.html --force --min-probability 0.001 --max-states 20000
+      empo-bi report runs/mine --out report.html --json | jq .bytes
+    """
+    from empo_bi.opening import open_solution
+    from empo_bi.report.report import checked_place, write_report
+
+    try:
+        checked_place(out, force)  # before anything long begins
+    except OSError as error:
+        raise click.UsageError(str(error)) from error
+    with open_solution(run, progress=not quiet) as solution, checked_by_the_api():
+        written = write_report(
+            solution, out, min_probability=min_probability, max_states=max_states, title=title, overwrite=force,
+            progress=not quiet,
+        )  # fmt: skip
+    if as_json:
+        content = {
+            "path": str(written.path), "bytes": written.bytes, "states": written.states, "reached": written.reached,
+            "embedded": written.embedded,
+        }  # fmt: skip
+        print_json(content)
+    elif not quiet:
+        click.echo(str(written))

@@ -1,0 +1,69 @@
+"""States as pictures: every distinct cell is painted once, by the world's own painter; a state says which it shows where."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.cli.png import png_bytes
+from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.render import Cell, cells_of, paint
+
+TILE = 48  # pixels
+COLUMNS = 16  # of the sheet
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """N states of a world that is W cells wide and H high; cells are counted row by row.
+
+    Attributes
+    ----------
+    sheet : (rows * TILE, COLUMNS * TILE, 3) uint8, all distinct cells
+    first_C : (W * H,), what the first state shows, by place in the sheet
+    start_N : (N + 1,), where the differences of each state begin
+    cell_D, shown_D : (D,), cells that differ from the first state, and what they show instead
+    """
+
+    sheet: npt.NDArray[np.uint8]
+    first_C: npt.NDArray[np.uint16]
+    start_N: npt.NDArray[np.int32]
+    cell_D: npt.NDArray[np.uint16]
+    shown_D: npt.NDArray[np.uint16]
+
+    @property
+    def url(self) -> str:
+        """The sheet as a PNG in a data URL."""
+        return "data:image/png;base64," + base64.b64encode(png_bytes(self.sheet)).decode("ascii")
+
+
+def pictures_of(world: GridWorld, states: Sequence[Any]) -> Pictures:
+    """Pictures of some states, of which the first is what the others differ from."""
+    spec, known = world.world_spec, dict[Cell, int]()
+    start, cells, shown = [0], list[int](), list[int]()
+    first = np.zeros(spec.width * spec.height, dtype=np.uint16)
+    for n, state in enumerate(states):
+        for (x, y), cell in cells_of(spec, state).items():
+            sprite = known.setdefault(cell, len(known))
+            if n == 0:
+                first[y * spec.width + x] = sprite
+            elif first[y * spec.width + x] != sprite:
+                cells.append(y * spec.width + x)
+                shown.append(sprite)
+        start.append(len(cells))
+    rows = -(-len(known) // COLUMNS)
+    sheet = np.zeros((rows, TILE, COLUMNS, TILE, 3), dtype=np.uint8)
+    for cell, sprite in known.items():
+        sheet[sprite // COLUMNS, :, sprite % COLUMNS] = paint(cell, TILE)
+    return Pictures(
+        sheet=sheet.reshape(rows * TILE, COLUMNS * TILE, 3),
+        first_C=first,
+        start_N=np.array(start, dtype=np.int32),
+        cell_D=np.array(cells, dtype=np.uint16),
+        shown_D=np.array(shown, dtype=np.uint16),
+    )

@@ -1,0 +1,103 @@
+"""Writing a report: :func:`write_report`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empo_bi.errors import counted
+from empo_bi.report.choice import MIN_PROBABILITY, choose, default_max_states
+from empo_bi.report.content import content_of
+from empo_bi.report.page import page_of
+from empo_bi.report.survey import survey
+from empo_bi.results.solution import Solution
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """What was written.
+
+    Attributes
+    ----------
+    path, bytes
+    states, reached, embedded : all states of the run, those that can come about, those that the file shows
+    """
+
+    path: Path
+    bytes: int
+    states: int
+    reached: int
+    embedded: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.bytes / 1e6:,.1f} MB with {counted(self.embedded, 'state')} of {self.reached:,} that can "
+            f"come about ({self.states:,} in all)"
+        )
+
+
+def write_report(
+    solution: Solution, path: Any, *, min_probability: float = MIN_PROBABILITY, max_states: int | None = None,
+    title: str | None = None, overwrite: bool = False, progress: bool = True,
+) -> ReportFile:  # fmt: skip
+    """Write one HTML file to look through a solution; it needs no network and no server.
+
+    Parameters
+    ----------
+    solution : Solution, with both phases
+    path : path of the file, such as ``report.html``
+    min_probability : float in [0, 1]
+        Show states that both policies come to with at least this probability,
+    max_states : int, optional
+        and at most so many of them, the most probable ones of the whole run; by default as many as make a file of 1 to 3 MB.
+        Their likeliest successors are shown as well.
+    title : optional
+        By default that of the world.
+    overwrite : bool
+        Replace a file that is there.
+    progress : bool
+        Show a bar, where it takes over a second.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from empo_bi import load_world, solve
+    >>> solution = solve(load_world("basics/first_steps", max_steps=3), progress=False)
+    >>> report = write_report(solution, tempfile.mkdtemp() + "/report.html", progress=False)
+    >>> report.embedded == report.reached, report.bytes < 1e6
+    (True, True)
+    """
+    if not isinstance(solution, Solution):
+        raise TypeError(f"solution is a {type(solution).__name__}; give a Solution, as solve or open_solution returns it")
+    if not solution.has_robot:
+        raise ValueError("phase 2 was not solved here (phase_2=False); a report shows what both policies do: solve both phases")
+    if not 0 <= float(min_probability) <= 1:
+        raise ValueError(f"min_probability={min_probability!r}; give a probability from 0 to 1")
+    if max_states is not None and (isinstance(max_states, bool) or max_states != int(max_states) or max_states < 1):
+        raise ValueError(f"max_states={max_states!r}; give a whole number of at least 1, or None")
+    file = checked_place(path, overwrite)
+    found = survey(solution, progress=progress)
+    at_most = default_max_states(solution) if max_states is None else int(max_states)
+    choice = choose(solution, found, min_probability=float(min_probability), max_states=at_most)
+    page = page_of(content_of(solution, found, choice, title)).encode("utf-8")
+    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(page)
+        os.replace(partial, file)
+    finally:
+        partial.unlink(missing_ok=True)
+    return ReportFile(file, len(page), solution.dag.n_states, int(found.reached_T.sum()), len(choice))
+
+
+def checked_place(path: Any, overwrite: bool) -> Path:
+    """The path of a file that may be written."""
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file}: is a folder; give the name of a file in it, such as {file / 'report.html'}")
+    if file.exists() and not overwrite:
+        raise FileExistsError(f"{file}: is there already; give another name, or overwrite=True (--force) to replace it")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"{file}: there is no folder {file.parent}; make it first")
+    return file

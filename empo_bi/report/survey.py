@@ -1,0 +1,109 @@
+r"""One look at a whole run, level by level: how likely each state is under both policies, and what is typical of a level.
+
+Summaries weigh states by the probability :math:`d_t(s)` that both policies come to them. Power and the robot's entropy are
+those of states that go on; terminal states have neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.results.reached import Forward
+from empo_bi.results.solution import Solution
+from empo_bi.runtime.progress import level_bar
+from empo_bi.world.fields import StateFields
+from empo_bi.world.gridworld import GridWorld
+
+QUANTILES = (0.1, 0.5, 0.9)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Of T + 1 levels; nan where a level has no state of the kind.
+
+    Attributes
+    ----------
+    mass_TS : (S,) by level, the probability that both policies come to each state
+    states_T, reached_T : (T + 1,), all states, and those that come about with some probability
+    mass_T : (T + 1,), the probability that some state of the level comes about; below 1 where runs end early
+    v_r_TM, x_TMH : (T + 1, 1 + quantiles[, H]), V_r and power: the mean, then quantiles
+    entropy_T : (T + 1,), bits, the mean entropy of the robot's policy
+    cell_TIC : (T + 1, agents, cells), how likely an agent is on a cell, row by row of the map; None without a map
+    """
+
+    mass_TS: list[FloatArray]
+    states_T: IndexArray
+    reached_T: IndexArray
+    mass_T: FloatArray
+    v_r_TM: FloatArray
+    x_TMH: FloatArray
+    entropy_T: FloatArray
+    cell_TIC: FloatArray | None
+
+
+def survey(solution: Solution, *, progress: bool = False) -> Survey:
+    """Go forward through all levels; one level's arrays and a number for each state are held."""
+    dag, world = solution.dag, solution.world
+    n_levels, n_humans = dag.horizon + 1, len(solution.humans)
+    found = Survey(
+        mass_TS=[],
+        states_T=np.array(dag.level_sizes, dtype=np.int64),
+        reached_T=np.zeros(n_levels, dtype=np.int64),
+        mass_T=np.zeros(n_levels),
+        v_r_TM=np.full((n_levels, 1 + len(QUANTILES)), np.nan),
+        x_TMH=np.full((n_levels, 1 + len(QUANTILES), n_humans), np.nan),
+        entropy_T=np.full(n_levels, np.nan),
+        cell_TIC=_no_cells(world, n_levels) if isinstance(world, GridWorld) else None,
+    )
+    with level_bar("report", n_levels, progress, n_states=dag.n_states) as bar:
+        for t, mass_SN in Forward(solution):
+            mass_S = mass_SN[:, 0].copy()
+            found.mass_TS.append(mass_S)
+            place_M = np.flatnonzero(mass_S)
+            mass_M = mass_S[place_M]
+            found.reached_T[t], found.mass_T[t] = len(place_M), mass_M.sum()
+            if len(place_M):
+                _summarise(solution, found, t, place_M, mass_M)
+            bar.level(t, len(mass_S))
+    return found
+
+
+def _summarise(solution: Solution, found: Survey, t: int, place_M: IndexArray, mass_M: FloatArray) -> None:
+    """Put what is typical of a level in its rows; M states come about."""
+    found.v_r_TM[t] = weighted_summary(solution.rows("vr", t, place_M), mass_M)
+    x_MH, pi_MR = solution.rows("xh", t, place_M), solution.pi_r[t][place_M]
+    goes_on = pi_MR.any(axis=1)
+    if goes_on.any():
+        for h in range(x_MH.shape[1]):
+            found.x_TMH[t, :, h] = weighted_summary(x_MH[goes_on, h], mass_M[goes_on])
+        found.entropy_T[t] = np.average(entropy(pi_MR[goes_on]), weights=mass_M[goes_on])
+    if found.cell_TIC is not None:
+        keys = solution.dag.keys(t)
+        assert keys is not None
+        fields = StateFields(solution.world, keys[place_M])
+        spec = solution.world.world_spec
+        for i in range(found.cell_TIC.shape[1]):
+            x_M, y_M = fields.cell_xy(i).T
+            found.cell_TIC[t, i] = np.bincount(y_M * spec.width + x_M, mass_M, minlength=spec.width * spec.height)
+
+
+def _no_cells(world: GridWorld, n_levels: int) -> FloatArray:
+    return np.zeros((n_levels, len(world.agents), world.world_spec.width * world.world_spec.height))
+
+
+def weighted_summary(value_M: FloatArray, weight_M: FloatArray) -> FloatArray:
+    """The mean, then for each quantile q the smallest value up to which there is at least a share q of the weight."""
+    order = np.argsort(value_M, kind="stable")
+    share_M = weight_M[order].cumsum() / weight_M.sum()
+    place = np.minimum(np.searchsorted(share_M, np.array(QUANTILES) - 1e-12), len(order) - 1)
+    return np.concatenate([[np.average(value_M, weights=weight_M)], value_M[order[place]]])
+
+
+def entropy(pi_MR: npt.NDArray[np.float64]) -> FloatArray:
+    r""":math:`-\sum_r \pi(r) \log_2 \pi(r)`, bits, of each row."""
+    logs = np.log2(pi_MR, out=np.zeros_like(pi_MR), where=pi_MR > 0)
+    return np.abs((pi_MR * logs).sum(axis=1))  # abs: 0 rather than -0
