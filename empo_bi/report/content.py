@@ -143,7 +143,9 @@ def _transitions(solution: Solution, choice: Choice) -> Arrays:
             np.add.at(count_NJ, (number_M[row_E], profile_E), 1)
             n_succ_N[number_M] = np.bincount(row_L, minlength=len(number_M))
             for parts, part in zip(
-                (entry_owner, entry_profile, entry_local, entry_prob), (number_M[row_E], profile_E, local_E, prob_E), strict=True
+                (entry_owner, entry_profile, entry_local, entry_prob),
+                (number_M[row_E], profile_E, local_E, prob_E),
+                strict=True,
             ):
                 parts.append(part)
     order_L = np.argsort(_joined(owner), kind="stable")

@@ -34,17 +34,3 @@ def packed(arrays: Mapping[str, npt.NDArray[Any]], texts: Mapping[str, Sequence[
         parts.append(data)
         offset += len(data)
     return where, base64.b64encode(zlib.compress(b"".join(parts), 9)).decode("ascii")
-
-
-def unpacked(where: Mapping[str, Any], block: str) -> dict[str, Any]:
-    """What :func:`packed` was given: arrays, and lists of texts. The page does the same in JavaScript."""
-    data, found = zlib.decompress(base64.b64decode(block)), dict[str, Any]()
-    for name, entry in where.items():
-        if entry["type"] == "text":
-            found[name] = json.loads(data[entry["at"] : entry["at"] + entry["shape"][0]].decode("utf-8"))
-            continue
-        kind = np.dtype("<" + entry["type"])
-        n = int(np.prod(entry["shape"]))
-        planes = np.frombuffer(data, dtype=np.uint8, count=n * kind.itemsize, offset=entry["at"]).reshape(kind.itemsize, n)
-        found[name] = np.ascontiguousarray(planes.T).view(kind).reshape(entry["shape"])
-    return found

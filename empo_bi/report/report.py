@@ -72,7 +72,9 @@ def write_report(
     if not isinstance(solution, Solution):
         raise TypeError(f"solution is a {type(solution).__name__}; give a Solution, as solve or open_solution returns it")
     if not solution.has_robot:
-        raise ValueError("phase 2 was not solved here (phase_2=False); a report shows what both policies do: solve both phases")
+        raise ValueError(
+            "phase 2 was not solved here (phase_2=False); a report shows what both policies do: solve both phases"
+        )
     if not 0 <= float(min_probability) <= 1:
         raise ValueError(f"min_probability={min_probability!r}; give a probability from 0 to 1")
     if max_states is not None and (isinstance(max_states, bool) or max_states != int(max_states) or max_states < 1):

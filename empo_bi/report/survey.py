@@ -1,7 +1,7 @@
 r"""One look at a whole run, level by level: how likely each state is under both policies, and what is typical of a level.
 
-Summaries weigh states by the probability :math:`d_t(s)` that both policies come to them. Power and the robot's entropy are
-those of states that go on; terminal states have neither.
+Summaries weigh states by the probability :math:`d_t(s)` that both policies come to them, and are those of states that go on:
+terminal ones have no power and no policy, and a value that was only set so that there is one.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def survey(solution: Solution, *, progress: bool = False) -> Survey:
 
 def _summarise(solution: Solution, found: Survey, t: int, place_M: IndexArray, mass_M: FloatArray) -> None:
     """Put what is typical of a level in its rows; M states come about."""
-    found.v_r_TM[t] = weighted_summary(solution.rows("vr", t, place_M), mass_M)
     x_MH, pi_MR = solution.rows("xh", t, place_M), solution.pi_r[t][place_M]
     goes_on = pi_MR.any(axis=1)
     if goes_on.any():
+        found.v_r_TM[t] = weighted_summary(solution.rows("vr", t, place_M[goes_on]), mass_M[goes_on])
         for h in range(x_MH.shape[1]):
             found.x_TMH[t, :, h] = weighted_summary(x_MH[goes_on, h], mass_M[goes_on])
         found.entropy_T[t] = np.average(entropy(pi_MR[goes_on]), weights=mass_M[goes_on])

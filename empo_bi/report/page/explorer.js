@@ -1,11 +1,11 @@
 "use strict";
 // Looks through a run. Everything that comes from the run is put on the page as text, never as HTML.
 (async () => {
-  const OKABE_ITO = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8A8A8A"];
+  const colourOf = (k) => `var(--c${k % 8})`; // Okabe and Ito's, which the colour-blind can tell apart
   const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
   const ARROWS = ["→", "↓", "←", "↑"];
   const AGENT_COLOURS = {red: "#cd3028", green: "#10ac6a", blue: "#1864be", purple: "#a854ce", yellow: "#fac81e", grey: "#8c939e"};
-  const SHOWN_MOVES = 12;
+  const SHOWN_MOVES = 6;
   const $ = (id) => document.getElementById(id);
   const head = JSON.parse($("head").textContent);
 
@@ -124,7 +124,7 @@
   // --- where we are ----------------------------------------------------------------------------------------------------
 
   const S = {n: 0, path: [0], at: 0, past: [], marked: 0, agent: head.robots[0] ?? 0, human: 0, goal: 0, overlay: "none",
-    outlines: true, picks: new Array(I).fill(0), timer: null, sorted: null, more: false};
+    outlines: true, picks: new Array(I).fill(0), timer: null, sorted: null, more: false, picked: false};
 
   function show(n, {remember = true} = {}) {
     if (remember && n !== S.n) { S.past.push(S.n); if (S.past.length > 500) S.past.shift(); }
@@ -353,7 +353,7 @@
       fact("robot's reward U_r", num("U_r", D.U_r[n])),
       ...head.humans.map((human, h) => fact(`power of ${head.agents[human].name}`, D.goes_on[n] ? num(`X_h ${human}`, D.X_h[n * H + h]) : "–")),
       fact("place in its level", num("place", D.place[n], count)),
-      fact("goes on", D.goes_on[n] ? "yes" : "no: the run ends here"),
+      ...(D.goes_on[n] ? [] : [fact("terminal", "the run ends here")]),
     );
     $("words").textContent = grid ? D.words[n] : "";
     $("python").textContent = `solution.at(${D.state[n]})`;
@@ -434,6 +434,7 @@
   }
 
   function renderJoint() {
+    if (!S.picked) S.picks = likelyPicks(S.n); // until somebody picks
     document.querySelectorAll("#picks select").forEach((select, i) => { select.value = String(S.picks[i]); });
     moves("outcomes", D.goes_on[S.n] ? outcomes(S.n, S.picks) : {here: [], rest: 0}, "outcome", false);
   }
@@ -462,7 +463,7 @@
     document.querySelectorAll("#humans .scroll").forEach((box, i) => { box.scrollTop = scrolled[i] ?? 0; });
   }
 
-  function tile(a) { const i = el("i"); i.style.background = OKABE_ITO[a % OKABE_ITO.length]; return i; }
+  function tile(a) { const i = el("i"); i.style.background = colourOf(a); return i; }
   function swatch(agent) {
     const colour = AGENT_COLOURS[head.agents[agent].colour];
     if (!colour) return null;
@@ -487,7 +488,7 @@
     const rows = goals.map((g) => {
       const goal = head.goals[h][g], attained = D.attained[(S.n * H + h) * G + g];
       const pick = el("button", {type: "button", title: goal.name, "data-goal": g, "aria-pressed": String(h === S.human && g === S.goal),
-        onclick: () => { S.human = h; S.goal = g; render(); }}, goal.label, attained ? el("span", {title: "attained here", "aria-label": "attained here"}, " ✓") : "");
+        onclick: () => { S.human = h; S.goal = g; render(); }}, goal.label, attained ? el("span", {title: "attained here", "aria-label": "attained here"}, "\u00a0✓") : "");
       const cells = columns.map(([name, value]) => el("td", {}, num(`${names[name]} ${human} ${g}`, value(g), chance)));
       const row = el("tr", {class: h === S.human && g === S.goal ? "chosen" : null}, el("td", {}, pick), ...cells);
       if (hasPhase1) row.append(el("td", {}, stack(human, h, g)));
@@ -515,7 +516,7 @@
     $("click-hint").textContent = `Click a cell to see ${name} there at this step.`;
     const here = new Set(onLevel(t).map((m) => D.agent_cell[m * I + S.agent]));
     const mass = (c) => D.cell_reached[(t * I + S.agent) * cells + c];
-    $("cell").replaceChildren(...[...here].sort((a, b) => mass(b) - mass(a) || a - b).map((c) => option(c, `${cellName(c)} (probability ${chance(mass(c))})`)));
+    $("cell").replaceChildren(...[...here].sort((a, b) => mass(b) - mass(a) || a - b).map((c) => option(c, `${cellName(c)} · ${chance(mass(c))}`)));
     $("cell").value = String(D.agent_cell[S.n * I + S.agent]);
     $("overlay").replaceChildren(...Object.keys(OVERLAYS).map((key) => option(key, overlayName(key))));
     $("overlay").value = S.overlay;
@@ -524,7 +525,7 @@
 
   // --- charts ----------------------------------------------------------------------------------------------------------
 
-  const WIDE = 360, HIGH = 150, LEFT = 52, RIGHT = 8, TOP = 8, BOTTOM = 22;
+  const WIDE = 330, HIGH = 150, LEFT = 54, RIGHT = 8, TOP = 8, BOTTOM = 22;
   const xOf = (t) => LEFT + (T ? t / T : 0.5) * (WIDE - LEFT - RIGHT);
   const column = (name, width, k) => Array.from({length: T + 1}, (_, t) => D[name][t * width + k]);
 
@@ -564,15 +565,15 @@
       drawing.append(label);
     }
     spec.series.forEach((one, k) => {
-      const colour = OKABE_ITO[k % OKABE_ITO.length], points = (values) => values.map((v, t) => [xOf(t), yOf(scale(v))]).filter(([, y]) => Number.isFinite(y));
+      const style = `fill:${colourOf(k)}`, points = (values) => values.map((v, t) => [xOf(t), yOf(scale(v))]).filter(([, y]) => Number.isFinite(y));
       const join = (list) => list.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L");
       if (one.low) {
         const upper = points(one.high), lower = points(one.low).reverse();
-        if (upper.length) drawing.append(svg("path", {d: `M${join([...upper, ...lower])}Z`, fill: colour, opacity: 0.16}));
+        if (upper.length) drawing.append(svg("path", {d: `M${join([...upper, ...lower])}Z`, style, opacity: 0.16}));
       }
       const line = points(one.values);
-      if (line.length) drawing.append(svg("path", {d: `M${join(line)}`, fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": ["none", "7 3", "2 3"][k % 3]}));
-      if (line.length < 40) for (const [cx, cy] of line) drawing.append(svg("circle", {cx, cy, r: 2, fill: colour}));
+      if (line.length) drawing.append(svg("path", {d: `M${join(line)}`, style: `fill:none;stroke:${colourOf(k)}`, "stroke-width": 2, "stroke-dasharray": ["none", "7 3", "2 3"][k % 3]}));
+      if (line.length < 40) for (const [cx, cy] of line) drawing.append(svg("circle", {cx, cy, r: 2, style}));
     });
     const cursor = svg("path", {class: "cursor", d: ""});
     drawing.append(cursor);
@@ -590,7 +591,6 @@
       const how = spec.how ?? format;
       now.replaceChildren(...spec.series.flatMap((one, k) => [k ? "; " : "", tile(k), ` ${one.name} `, num(`level ${one.key}`, one.values[t], how),
         ...(one.low && !Number.isNaN(one.low[t]) ? [" (", num(`level ${one.key} low`, one.low[t], how), " to ", num(`level ${one.key} high`, one.high[t], how), ")"] : [])]));
-      now.querySelectorAll("i").forEach((dot) => { dot.style.cssText += "display:inline-block;width:.75em;height:.75em;border-radius:2px"; });
     };
   }
 
@@ -625,6 +625,7 @@
     $("plain").hidden = Boolean(grid);
     $("view").hidden = !grid;
     if (grid) {
+      $("marks").setAttribute("viewBox", `0 0 ${grid.width} ${grid.height}`);
       $("board").style.width = `min(100%, ${grid.width * 64}px, calc(${grid.width / grid.height} * 56vh))`;
       $("board").addEventListener("click", (event) => {
         const box = $("board").getBoundingClientRect();
@@ -638,8 +639,8 @@
       $("whose").addEventListener("change", (event) => { S.human = Number(event.target.value); S.goal = 0; render(); });
     }
     $("picks").replaceChildren(...head.agents.map((agent, i) => el("label", {}, agent.name,
-      el("select", {"data-agent": i, onchange: (event) => { S.picks[i] = Number(event.target.value); render(); }}, ...head.actions.map((action, a) => option(a, action))))));
-    S.picks = likelyPicks(0);
+      el("select", {"data-agent": i, onchange: (event) => { S.picked = true; S.picks[i] = Number(event.target.value); render(); }}, ...head.actions.map((action, a) => option(a, action))))));
+    S.goal = head.goals[0]?.reduce((best, goal, g) => goal && !D.attained[g] && (D.attained[best] || D.Vh_e[g] > D.Vh_e[best]) ? g : best, 0) ?? 0;
     $("slider").addEventListener("input", (event) => { play(false); toLevel(Number(event.target.value)); });
     $("first").addEventListener("click", () => { play(false); jump(0); });
     $("earlier").addEventListener("click", () => { play(false); earlier(); });

@@ -1,0 +1,383 @@
+"""The explorer in a real browser: it loads, moves about, shows the solution's numbers, and asks for nothing from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import io
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pages import Page
+from planning_worlds import TwoSteps
+
+from empo_bi import Params, Solution, load_world, solve, write_report
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip(
+        "no browser (chromium, chromium-browser, google-chrome): the explorer is not tested", allow_module_level=True
+    )
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: the explorer is not tested")
+
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+SETTING = Params(gamma_h=0.99, gamma_r=0.99, zeta=2, beta_r=50)
+
+
+@dataclass
+class Tab:
+    """A page in the browser, with what it said and asked for."""
+
+    page: Any
+    file: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    @property
+    def state(self) -> int:
+        return int(self.page.evaluate("document.documentElement.dataset.state"))
+
+    def numbers(self, within: str = "body") -> dict[str, float]:
+        """Everything in an element that has a name and a number, exactly; the same name has the same number everywhere."""
+        script = "(all) => all.map((one) => [one.dataset.name, one.dataset.value])"
+        found: dict[str, float] = {}
+        for name, value in self.page.eval_on_selector_all(f"{within} .num", script):
+            assert found.setdefault(name, float(value)) == pytest.approx(float(value), nan_ok=True)
+        return found
+
+    def go(self, n: int) -> None:
+        self.page.evaluate(f"location.hash = '#s={n}'")
+        self.page.wait_for_selector(f'html[data-state="{n}"]')
+
+    def click_cell(self, x: int, y: int) -> None:
+        box, grid = self.page.locator("#board").bounding_box(), self.file.head["grid"]
+        position = {"x": (x + 0.5) * box["width"] / grid["width"], "y": (y + 0.5) * box["height"] / grid["height"]}
+        self.page.locator("#board").click(position=position)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def freeing() -> Iterator[Solution]:
+    with solve(load_world("asymmetric_freeing", max_steps=6), SETTING, progress=False) as solution:
+        yield solution
+
+
+@pytest.fixture(scope="module")
+def path(freeing: Solution, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("explorer") / "report.html"
+    return write_report(freeing, place, max_states=300, progress=False).path
+
+
+def opened(browser: Any, path: Path, anchor: str = "", **context: Any) -> Tab:
+    page = browser.new_context(**context).new_page()
+    tab = Tab(page, Page(path))
+    page.set_default_timeout(10_000)
+    page.on("console", lambda message: tab.complaints.append(message.text))
+    page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+    page.on("request", lambda request: tab.requests.append(request.url))
+    page.goto(path.as_uri() + anchor)
+    page.wait_for_selector("html[data-ready]")
+    return tab
+
+
+@pytest.fixture
+def tab(browser: Any, path: Path) -> Iterator[Tab]:
+    found = opened(browser, path)
+    yield found
+    assert found.complaints == []
+    others = [url for url in found.requests if not url.startswith("data:image/png") and url.split("#")[0] != path.as_uri()]
+    assert others == []
+    found.page.context.close()
+
+
+def test_it_loads_without_a_word_and_asks_for_nothing(tab: Tab, freeing: Solution) -> None:
+    assert tab.state == 0
+    assert tab.page.title() == "Asymmetric freeing"
+    assert tab.page.inner_text("#when") == "Step 0 of 6"
+    assert f"{freeing.dag.n_states:,} states" in tab.page.inner_text("#subtitle")
+    assert tab.page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"
+    tab.complaints.clear()  # of which the browser told, rightly
+    tab.requests[:] = [url for url in tab.requests if "example.org" not in url]
+
+
+def test_the_picture_is_that_of_render(tab: Tab, freeing: Solution) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for n in (0, 7, len(tab.file) - 1):
+        tab.go(n)
+        url = tab.page.evaluate("document.getElementById('picture').toDataURL('image/png')")
+        shown = image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
+        t, place = tab.file.where(n)
+        np.testing.assert_array_equal(np.asarray(shown), freeing.world.render(freeing.dag.states(t)[place], tile=48))
+
+
+def test_every_number_shown_of_a_state_is_that_of_the_solution(tab: Tab, freeing: Solution) -> None:
+    middle = int(np.searchsorted(tab.file.data["level"], 3))
+    for n in (0, 5, middle + 2, len(tab.file) - 1):
+        tab.go(n)
+        t, place = tab.file.where(n)
+        told = freeing.at(freeing.dag.states(t)[place])
+        shown = tab.numbers("#state")
+        expected = {"reached": float(freeing.reached[t][place]), "V_r": told.V_r, "U_r": told.U_r, "place": float(place)}
+        if not told.is_terminal:
+            for human, rows in told.goals.items():
+                expected[f"X_h {human}"] = told.power[human]
+                over_all = np.asarray(freeing.prior(told.state, human))
+                expected |= {f"marginal {human} {a}": float(np.float32(p)) for a, p in enumerate(over_all)}
+                for g, (_, weight, alone, helped, policy) in enumerate(rows):
+                    expected |= {f"weight {human} {g}": weight, f"Vh_m {human} {g}": alone, f"Vh_e {human} {g}": helped}
+                    stack = tab.page.get_attribute(f'[data-name="actions {human} {g}"]', "data-value")
+                    assert [float(p) for p in str(stack).split()] == pytest.approx(policy, rel=1e-6)
+                    if any(name.startswith(f"pi_h {human} {g} ") for name in shown):
+                        expected |= {f"pi_h {human} {g} {a}": float(p) for a, p in enumerate(policy)}
+            for profile, p in told.robot_policy.items():
+                key = " ".join(map(str, profile))
+                expected |= {f"pi_r {key}": p, f"Q_r {key}": told.Q_r[profile]}
+        assert shown.keys() == expected.keys()
+        assert shown == pytest.approx(expected, rel=1e-6, abs=1e-30)
+        assert shown["V_r"] == told.V_r  # the robot's are exact
+        for text, value in tab.page.eval_on_selector_all(
+            "#state .num", "(all) => all.map((e) => [e.innerText, e.dataset.value])"
+        ):
+            read = float(text.replace("−", "-").replace(",", ""))
+            assert read == pytest.approx(float(value), rel=6e-2 if abs(float(value)) < 5e-3 else 2e-2)
+
+
+def test_successors_and_outcomes_shown_are_those_of_the_chain_and_of_the_world(tab: Tab, freeing: Solution) -> None:
+    tab.page.click("#successors .rest button")  # more of them
+    chain = freeing.markov_chain
+    row = chain[int(chain.place_N[0])]
+    number_of = {freeing.dag.states(t)[s]: n for n, (t, s) in enumerate(map(tab.file.where, range(len(tab.file))))}
+    expected = {f"successor {number_of[chain.states[i]]}": p for i, p in row.items() if chain.states[i] in number_of}
+    shown = tab.numbers("#successors")
+    left_out = shown.pop("successor not embedded", 0.0)
+    assert shown == pytest.approx(expected, rel=1e-9)
+    assert sum(shown.values()) + left_out == pytest.approx(1)
+    for agent, action in ((0, 1), (1, 0), (2, 3)):
+        tab.page.select_option(f'#picks select[data-agent="{agent}"]', str(action))
+    ((p, successor),) = freeing.world.transition_probabilities(freeing.world.initial_state(), [1, 0, 3])
+    assert tab.numbers("#outcomes") == {f"outcome {number_of[successor]}": p}
+    tab.page.click("#outcomes button")
+    assert tab.state == number_of[successor]
+
+
+def test_numbers_by_level_are_those_of_the_file(tab: Tab) -> None:
+    data = tab.file.data
+    for t in (0, 4):
+        tab.page.locator("#slider").fill(str(t))
+        shown = tab.numbers("#charts")
+        expected = {"level states": data["level_states"][t], "level reached": data["level_reached"][t],
+                    "level embedded": data["level_embedded"][t], "level embedded mass": data["level_embedded_mass"][t],
+                    "level entropy": data["level_entropy"][t], "level V_r": data["level_V_r"][t, 0],
+                    "level V_r low": data["level_V_r"][t, 1], "level V_r high": data["level_V_r"][t, 3]}  # fmt: skip
+        for h, human in enumerate((0, 1)):
+            for m, kind in ((0, ""), (1, " low"), (3, " high")):
+                expected[f"level X_h {human}{kind}"] = data["level_X_h"][t, m, h]
+        assert shown == expected
+
+
+def test_parameters_sizes_and_what_was_left_out_are_told(tab: Tab, freeing: Solution) -> None:
+    script = "(all) => Object.fromEntries(all.map((one) => [one.dataset.name, one.dataset.value]))"
+    params = tab.page.eval_on_selector_all("#params dd", script)
+    assert {name: float(params[name]) for name in ("zeta", "beta_r", "terminal_Vr")} == {
+        "zeta": 2, "beta_r": 50, "terminal_Vr": -1e-10,
+    }  # fmt: skip
+    assert float(params["gamma_h"]) == pytest.approx(0.99)
+    sizes = tab.page.eval_on_selector_all("#sizes dd", script)
+    assert (int(sizes["states"]), int(sizes["transitions"])) == (freeing.dag.n_states, freeing.dag.n_transitions)
+    reached = sum(np.count_nonzero(freeing.reached[t]) for t in range(7))
+    words = tab.page.inner_text("#left-out")
+    assert f"Of {reached:,} states" in words
+    assert f"this file has {len(tab.file):,}" in words
+    tab.page.click("#about summary")
+    for t, value in enumerate(tab.numbers("#left-out-table").values()):
+        here = tab.file.data["place"][tab.file.data["level"] == t]
+        assert value == pytest.approx(np.delete(freeing.reached[t], here).sum(), abs=1e-12)
+
+
+def test_the_slider_follows_the_likeliest_successors_and_comes_back_along_the_path(tab: Tab) -> None:
+    n, visited = 0, [0]
+    for _ in range(4):
+        found = {m: p for m, p in tab.file.successors(n).items() if m >= 0}
+        n = max(sorted(found), key=lambda m: found[m])
+        visited.append(n)
+    tab.page.locator("#slider").fill("4")
+    assert tab.state == n
+    assert tab.page.inner_text("#when") == "Step 4 of 6"
+    assert tab.page.locator("#path button").count() == 5
+    tab.page.locator("#slider").fill("2")
+    assert tab.state == visited[2]
+    tab.page.click("#later")
+    assert tab.state == visited[3]
+    tab.page.click("#first")
+    assert tab.state == 0
+
+
+def test_a_click_on_a_cell_moves_the_chosen_agent_there(tab: Tab) -> None:
+    tab.page.locator("#slider").fill("2")
+    data, before = tab.file.data, tab.state
+    width = tab.file.head["grid"]["width"]
+    here = np.flatnonzero(data["level"] == 2)
+    cells = {int(cell) for cell in data["agent_cell"][here, 2]} - {int(data["agent_cell"][before, 2])}
+    for cell in sorted(cells):
+        tab.go(before)
+        tab.click_cell(cell % width, cell // width)
+        after = tab.state
+        assert data["agent_cell"][after, 2] == cell
+        candidates = here[data["agent_cell"][here, 2] == cell]
+        alike = candidates[data["others"][candidates, 2] == data["others"][before, 2]]
+        if len(alike):
+            assert data["others"][after, 2] == data["others"][before, 2]
+        else:
+            assert data["reached"][after] == data["reached"][candidates].max()
+    assert cells
+    tab.go(before)
+    tab.click_cell(0, 0)  # a wall
+    assert tab.state == before
+    assert "No state that is in this file has robot 2 on 0,0" in tab.page.inner_text("#status")
+    tab.click_cell(2, 1)  # where human 0 is: it is chosen now
+    assert tab.page.get_attribute('[data-agent="0"][aria-pressed]', "aria-pressed") == "true"
+
+
+def test_cells_are_coloured_by_where_an_agent_is_and_by_what_it_would_be_worth(tab: Tab) -> None:
+    tab.page.locator("#slider").fill("3")
+    data, n, width = tab.file.data, tab.state, tab.file.head["grid"]["width"]
+    script = "(all) => Object.fromEntries(all.map((one) => [one.dataset.cell, one.dataset.value]))"
+    tab.page.select_option("#overlay", "reached")
+    shown = tab.page.eval_on_selector_all("#marks [data-cell]", script)
+    mass_C = data["cell_reached"][3, 2]
+    assert {name: float(value) for name, value in shown.items()} == {
+        f"{c % width},{c // width}": pytest.approx(float(mass_C[c]), rel=1e-6) for c in np.flatnonzero(mass_C)
+    }
+    for key, values_N in (("V_r", data["V_r"]), ("X_h:1", data["X_h"][:, 1])):
+        tab.page.select_option("#overlay", key)
+        shown = tab.page.eval_on_selector_all("#marks [data-cell]", script)
+        alike = np.flatnonzero((data["level"] == 3) & (data["others"][:, 2] == data["others"][n, 2]))
+        by_cell: dict[str, list[float]] = {}
+        for m in alike:
+            cell = int(data["agent_cell"][m, 2])
+            by_cell.setdefault(f"{cell % width},{cell // width}", []).append(float(values_N[m]))
+        assert shown.keys() == by_cell.keys()
+        assert all(float(value) in by_cell[name] for name, value in shown.items())
+        here = int(data["agent_cell"][n, 2])
+        assert float(shown[f"{here % width},{here // width}"]) == values_N[n]
+
+
+def test_everything_can_be_done_with_keys(tab: Tab) -> None:
+    found = {m: p for m, p in tab.file.successors(0).items() if m >= 0}
+    ranked = sorted(found, key=lambda m: (-found[m], m))
+    press = tab.page.keyboard.press
+    press("ArrowRight")
+    assert tab.state == ranked[0]
+    press("ArrowLeft")
+    assert tab.state == 0
+    press("3")
+    assert tab.state == ranked[2]
+    press("Backspace")
+    assert tab.state == 0
+    press("ArrowDown")
+    assert tab.page.get_attribute("#successors .marked", "data-state") == str(ranked[1])
+    press("ArrowRight")
+    assert tab.state == ranked[1]
+    press("Home")
+    press("ArrowUp")
+    press("ArrowDown")
+    assert tab.page.get_attribute("#successors .marked", "data-state") == str(ranked[0])
+    press("?")
+    assert tab.page.locator("#help").is_visible()
+    press("Escape")
+    assert not tab.page.locator("#help").is_visible()
+    tab.page.focus("#successors button")
+    press("Enter")
+    assert tab.state == ranked[0]
+
+
+def test_play_goes_on_to_the_end(tab: Tab) -> None:
+    tab.page.locator("#slider").fill("5")
+    tab.page.click("#play")
+    tab.page.wait_for_selector("#later:disabled")
+    tab.page.wait_for_selector('#play[aria-pressed="false"]')
+    assert tab.page.inner_text("#when") == "Step 6 of 6"
+    assert "nothing: the run ends here" in tab.page.inner_text("#successors")
+
+
+def test_a_chart_leads_to_a_step_and_a_goal_can_be_chosen(tab: Tab) -> None:
+    chart = tab.page.locator(".chart svg").first
+    fifth = chart.evaluate(
+        "(one) => Number([...one.querySelectorAll('text')].find((t) => t.textContent === '5').getAttribute('x'))"
+    )
+    box = chart.bounding_box()
+    chart.click(position={"x": fifth / 330 * box["width"], "y": box["height"] / 2})
+    assert tab.page.inner_text("#when") == "Step 5 of 6"
+    tab.page.click('[data-human="1"] [data-goal="4"]')
+    shown = tab.numbers('[data-human="1"]')
+    n, data = tab.state, tab.file.data
+    assert [shown[f"pi_h 1 4 {a}"] for a in range(4)] == data["pi_h"][n, 1, 4].tolist()
+    tab.page.click('[data-human="0"] th:nth-child(4) button')
+    values = [value for name, value in tab.numbers('[data-human="0"] tbody').items() if name.startswith("Vh_e")]
+    assert values == sorted(values, reverse=True)
+
+
+def test_the_address_keeps_the_state(browser: Any, path: Path) -> None:
+    tab = opened(browser, path, "#s=9")
+    assert tab.state == 9
+    tab.page.keyboard.press("1")
+    assert tab.page.url.endswith(f"#s={tab.state}")
+    wrong = opened(browser, path, "#s=999999")
+    assert (wrong.state, wrong.complaints) == (0, [])
+    for one in (tab, wrong):
+        one.page.context.close()
+
+
+@pytest.mark.parametrize("width", [360, 390, 700, 1024, 1400])
+def test_nothing_is_wider_than_the_screen(browser: Any, path: Path, width: int) -> None:
+    tab = opened(browser, path, "#s=40", viewport={"width": width, "height": 844})
+    tab.page.select_option("#overlay", "V_r")
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    narrow = "(all) => all.filter((one) => one.getBoundingClientRect().height < 30).map((one) => one.id || one.outerHTML)"
+    assert tab.page.eval_on_selector_all(".time button, #agents button, .moves button, header button, select", narrow) == []
+    tab.page.context.close()
+
+
+def test_dark_is_as_the_system_has_it_or_as_chosen(browser: Any, path: Path) -> None:
+    tab = opened(browser, path, color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = tab.page.evaluate(ground)
+    assert max(int(part) for part in dark.strip("rgb()").split(",")) < 60
+    tab.page.click("#theme")
+    light = tab.page.evaluate(ground)
+    assert min(int(part) for part in light.strip("rgb()").split(",")) > 200
+    tab.page.click("#theme")
+    assert tab.page.evaluate(ground) == dark
+    tab.page.context.close()
+
+
+def test_a_world_in_python_shows_its_states_as_text_and_names_do_no_harm(browser: Any, tmp_path: Path) -> None:
+    evil = "<img src=x onerror=alert(1)></title><script>alert(1)</script>"
+    with solve(TwoSteps(), SETTING, precision="float64", progress=False) as solution:
+        path = write_report(solution, tmp_path / "report.html", title=evil, progress=False).path
+        tab = opened(browser, path)
+        assert tab.page.title() == tab.page.inner_text("h1") == evil
+        assert tab.page.inner_text("#plain") == "(0, 0)"
+        assert tab.page.locator("img").count() == 0
+        tab.page.click("#successors button")
+        t, place = tab.file.where(tab.state)
+        state = solution.dag.states(t)[place]
+        assert tab.page.inner_text("#plain") == repr(state)
+        assert tab.numbers("#state")["V_r"] == solution.at(state).V_r
+        assert tab.page.inner_text("#when") == "Level 1 of 2"
+        assert tab.complaints == []
+        tab.page.context.close()
