@@ -54,8 +54,8 @@ class Choice:
 
     def embedded_by_level(self, n_levels: int) -> tuple[IndexArray, FloatArray]:
         """How many states of each level are here, and their probability."""
-        mass_T = np.bincount(self.level_N, self.mass_N, minlength=n_levels)
-        return np.bincount(self.level_N, minlength=n_levels), mass_T
+        mass_T = np.bincount(self.level_N, self.mass_N, minlength=n_levels).astype(np.float64)
+        return np.bincount(self.level_N, minlength=n_levels).astype(np.int64), mass_T
 
 
 def default_max_states(solution: Solution) -> int:

@@ -165,7 +165,7 @@ def _transitions(solution: Solution, choice: Choice) -> Arrays:
 
 
 def _distinct(steps: Steps, choice: Choice) -> tuple[Any, ...]:
-    """Successors (row, number here, probability under both policies), and entries (row, profile, which successor, probability).
+    """Successors (row, number here, probability under both policies); entries (row, profile, which successor, probability).
 
     What is not embedded is summed up, in both.
     """
@@ -210,7 +210,7 @@ def _small(numbers: IndexArray) -> npt.NDArray[Any]:
 
 def _levels(solution: Solution, found: Survey, choice: Choice) -> Arrays:
     embedded_T, embedded_mass_T = choice.embedded_by_level(solution.dag.horizon + 1)
-    arrays = {
+    arrays: Arrays = {
         "level_states": found.states_T.astype(np.float64),
         "level_reached": found.reached_T.astype(np.float64),
         "level_mass": found.mass_T,
@@ -227,7 +227,7 @@ def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) 
     world, dag = solution.world, solution.dag
     n_actions = solution.profiles.n_actions
     names = getattr(world, "action_names", None) or [f"action {a}" for a in range(n_actions)]
-    embedded_T, embedded_mass_T = choice.embedded_by_level(dag.horizon + 1)
+    _, embedded_mass_T = choice.embedded_by_level(dag.horizon + 1)
     return {
         "title": title or _title_of(world),
         "world": _title_of(world),
@@ -253,7 +253,7 @@ def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) 
             "states": len(choice), "probable": choice.n_probable, "min_probability": choice.min_probability,
             "max_states": choice.max_states, "reached": int(found.reached_T.sum()),
             "left_out": int(found.reached_T.sum() - np.count_nonzero(choice.mass_N)),
-            "smallest_mass": float(np.nanmin((embedded_mass_T / np.where(found.mass_T > 0, found.mass_T, np.nan)))),
+            "smallest_mass": float(np.nanmin(embedded_mass_T / np.where(found.mass_T > 0, found.mass_T, np.nan))),
         },
         "not_embedded": NOT_EMBEDDED,
     }  # fmt: skip

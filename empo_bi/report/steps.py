@@ -37,7 +37,7 @@ class Steps:
         return np.repeat(np.arange(len(self.place_M)), self.count_MJ.sum(axis=1))
 
     def under_both_policies(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """Rows, states that follow, and probabilities, each pair once, in that order; those of probability 0 are left out."""
+        """Rows, states that follow, and probabilities: each pair once, in that order, and none of probability 0."""
         weight_K = np.repeat(self.weight_MJ.ravel(), self.count_MJ.ravel()) * self.prob_K
         number_N, inverse_K = np.unique(self.number_K, return_inverse=True)
         shape = (len(self.place_M), len(number_N))

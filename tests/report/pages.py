@@ -25,10 +25,8 @@ class Page:
             if entry["type"] == "text":
                 self.data[name] = json.loads(block[entry["at"] :][: entry["shape"][0]])
                 continue
-            size, n = int(entry["type"][1]), int(np.prod(entry["shape"]))
-            planes = [block[entry["at"] + b * n : entry["at"] + (b + 1) * n] for b in range(size)]
-            numbers = bytes(byte for number in zip(*planes, strict=True) for byte in number)
-            self.data[name] = np.frombuffer(numbers, dtype="<" + entry["type"]).reshape(entry["shape"])
+            n, kind = int(np.prod(entry["shape"])), np.dtype("<" + entry["type"])
+            self.data[name] = np.frombuffer(block, kind, n, entry["at"]).reshape(entry["shape"])
 
     def element(self, identity: str) -> str:
         (found,) = re.findall(rf'<script type="[^"]*" id="{identity}">(.*?)</script>', self.text, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""The explorer in a real browser: it loads, moves about, shows the solution's numbers, and asks for nothing from anywhere."""
+"""The explorer in a real browser: it loads, moves about, shows the solution's numbers, and asks nobody for anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers in a report are those of the solution, asked another way: state by state, of the world, of the Markov chain."""
+"""The numbers in a report are those of the solution, asked another way: by state, of the world, of the chain."""
 
 from __future__ import annotations
 

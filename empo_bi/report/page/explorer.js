@@ -25,10 +25,8 @@
     if (entry.type === "text") {
       return JSON.parse(new TextDecoder().decode(block.subarray(entry.at, entry.at + entry.shape[0])));
     }
-    const View = VIEWS[entry.type], n = entry.shape.reduce((a, b) => a * b, 1), size = View.BYTES_PER_ELEMENT;
-    const bytes = new Uint8Array(n * size);
-    for (let b = 0; b < size; b++) for (let i = 0, from = entry.at + b * n; i < n; i++) bytes[i * size + b] = block[from + i];
-    return new View(bytes.buffer);
+    const View = VIEWS[entry.type], n = entry.shape.reduce((a, b) => a * b, 1);
+    return new View(block.slice(entry.at, entry.at + n * View.BYTES_PER_ELEMENT).buffer); // a copy begins where numbers may
   }
 
   const D = {};
