@@ -34,6 +34,7 @@ MODULES = [
     "empo_bi.memory.sizes",
     "empo_bi.planner.plan",
     "empo_bi.opening",
+    "empo_bi.report.report",
     "empo_bi.batch.batch",
     "empo_bi.batch.spec",
     "empo_bi.batch.table",

@@ -47,7 +47,7 @@ def _fewer_colours(path: Path) -> None:
     from PIL import Image
 
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+        picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
     print(path, f"{path.stat().st_size:,} bytes")
 
 

@@ -13,7 +13,7 @@ from empo_bi.cli.common import checked_by_the_api, json_option, print_json, quie
 @click.option("--min-probability", type=click.FloatRange(0, 1), default=1e-6, show_default=True,
               help="Show states that both policies come to with at least this probability.")  # fmt: skip
 @click.option("--max-states", type=click.IntRange(min=1),
-              help="At most so many of them, the most probable ones; by default as many as make 1 to 3 MB.")  # fmt: skip
+              help="At most so many, the most probable ones; by default as many as make up to about 2 MB.")  # fmt: skip
 @click.option("--title", help="By default that of the world.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @quiet_option("No progress and no messages.")

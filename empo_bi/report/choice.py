@@ -12,7 +12,7 @@ from empo_bi.report.survey import Survey
 from empo_bi.results.solution import Solution
 
 MIN_PROBABILITY = 1e-6
-RAW_BYTES = 7_000_000  # of arrays before they are compressed, by default; files are then 1 to 3 MB
+RAW_BYTES = 7_000_000  # of arrays before they are compressed, by default; files are then 0.5 to 2 MB
 FEWEST, MOST = 100, 10_000  # states by default, whatever their size
 NOT_EMBEDDED = -1
 
@@ -59,7 +59,7 @@ class Choice:
 
 
 def default_max_states(solution: Solution) -> int:
-    """So many that a file has 1 to 3 MB."""
+    """So many that a file has up to about 2 MB."""
     dag = solution.dag
     n_columns, n_actions = solution.goal_columns.n_columns, solution.profiles.n_actions
     entries = dag.n_transitions / max(1, dag.n_bodies)

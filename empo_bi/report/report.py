@@ -51,8 +51,8 @@ def write_report(
     min_probability : float in [0, 1]
         Show states that both policies come to with at least this probability,
     max_states : int, optional
-        and at most so many of them, the most probable ones of the whole run; by default as many as make a file of 1 to 3 MB.
-        Their likeliest successors are shown as well.
+        and at most so many of them, the most probable ones of the whole run; by default as many as make a file of up to
+        about 2 MB. Their likeliest successors are shown as well.
     title : optional
         By default that of the world.
     overwrite : bool

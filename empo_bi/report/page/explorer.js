@@ -111,6 +111,11 @@
     return p === 0 || p === 1 ? String(p) : p < 0.0005 ? p.toExponential(1) : p > 0.9995 ? p.toPrecision(5) : p.toFixed(3);
   }
 
+  function inCell(value) {
+    const size = Math.abs(value);
+    return signed(size === 0 ? "0" : size < 0.001 ? "≈0" : size < 1 ? value.toFixed(3).replace("0.", ".") : String(Number(value.toPrecision(3))));
+  }
+
   function num(name, value, how = format) {
     return el("span", {class: "num", "data-name": name, "data-value": String(value), title: String(value)}, signed(how(value)));
   }
@@ -287,7 +292,7 @@
         parts.push(svg("rect", {x, y, width: 1, height: 1, fill: ramp(high > low ? (scale(value) - low) / (high - low) : 1), opacity: 0.72,
           "data-cell": cellName(cell), "data-value": String(value)}));
         const text = svg("text", {x: x + 0.5, y: y + 0.5});
-        text.textContent = signed(S.overlay === "V_r" ? format(value) : chance(value));
+        text.textContent = inCell(value); // there is little room: exact numbers are in the legend and, by a click, in the state
         parts.push(text);
       }
       const lowest = S.overlay === "reached" ? 0 : Math.min(...values), how = S.overlay === "V_r" ? format : chance;
@@ -485,7 +490,7 @@
       el("button", {type: "button", title: `sort by ${name}`, onclick: () => { S.sorted = S.sorted === name ? null : name; render(); }}, name, S.sorted === name ? " ↓" : "")));
     const rows = goals.map((g) => {
       const goal = head.goals[h][g], attained = D.attained[(S.n * H + h) * G + g];
-      const pick = el("button", {type: "button", title: goal.name, "data-goal": g, "aria-pressed": String(h === S.human && g === S.goal),
+      const pick = el("button", {type: "button", title: goal.name, "data-goal": g, class: goal.label.length < 9 ? "short" : null, "aria-pressed": String(h === S.human && g === S.goal),
         onclick: () => { S.human = h; S.goal = g; render(); }}, goal.label, attained ? el("span", {title: "attained here", "aria-label": "attained here"}, "\u00a0✓") : "");
       const cells = columns.map(([name, value]) => el("td", {}, num(`${names[name]} ${human} ${g}`, value(g), chance)));
       const row = el("tr", {class: h === S.human && g === S.goal ? "chosen" : null}, el("td", {}, pick), ...cells);
