@@ -613,7 +613,7 @@
     pairs("sizes", {...head.sizes, ...head.versions, precision: head.precision}, (v) => typeof v === "number" ? count(v) : String(v));
     const e = head.embedded;
     $("left-out").textContent = `Of ${count(e.reached)} states that both policies can come to, this file has ${count(e.states)}: those with a probability of at least `
-      + `${e.min_probability}, at most ${count(e.max_states)} of them, and of each its likeliest successor. ${count(e.left_out)} are left out. `
+      + `${e.min_probability}, at most ${count(e.max_states)} of them, and of each its likeliest successor. ${count(e.left_out)} ${e.left_out === 1 ? "is" : "are"} left out. `
       + (e.left_out ? `At the step where that matters most, the states in this file have ${chance(e.smallest_mass)} of the probability. ` : "")
       + "Charts, and where agents are at a step, are of all states.";
     const row = (kind, ...cells) => el("tr", {}, ...cells.map((cell) => el(kind, {}, cell)));
