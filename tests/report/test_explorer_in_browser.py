@@ -262,7 +262,9 @@ def test_cells_are_coloured_by_where_an_agent_is_and_by_what_it_would_be_worth(t
     assert {name: float(value) for name, value in shown.items()} == {
         f"{c % width},{c // width}": pytest.approx(float(mass_C[c]), rel=1e-6) for c in np.flatnonzero(mass_C)
     }
-    for key, values_N in (("V_r", data["V_r"]), ("X_h:1", data["X_h"][:, 1])):
+    tab.page.click('[data-human="1"] [data-goal="7"]')  # whose values are among the overlays
+    of_goal = (("Vh_e", data["Vh_e"][:, 1, 7]), ("Vh_m", data["Vh_m"][:, 1, 7]))
+    for key, values_N in (("V_r", data["V_r"]), ("X_h:1", data["X_h"][:, 1]), *of_goal):
         tab.page.select_option("#overlay", key)
         shown = tab.page.eval_on_selector_all("#marks [data-cell]", script)
         alike = np.flatnonzero((data["level"] == 3) & (data["others"][:, 2] == data["others"][n, 2]))
@@ -272,6 +274,8 @@ def test_cells_are_coloured_by_where_an_agent_is_and_by_what_it_would_be_worth(t
             by_cell.setdefault(f"{cell % width},{cell // width}", []).append(float(values_N[m]))
         assert shown.keys() == by_cell.keys()
         assert all(float(value) in by_cell[name] for name, value in shown.items())
+        ends = [float(value) for value in shown.values()]
+        assert tab.numbers("#legend") == {"overlay low": min(ends), "overlay high": max(ends)}
         here = int(data["agent_cell"][n, 2])
         assert float(shown[f"{here % width},{here // width}"]) == values_N[n]
 

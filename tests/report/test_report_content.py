@@ -180,6 +180,10 @@ def test_summaries_by_level_are_those_of_all_states_weighted_by_their_probabilit
         total = sum(p for p, _ in going)
         expected = sum(p * one.V_r for p, one in going) / total
         assert page.data["level_V_r"][t, 0] == pytest.approx(expected, rel=1e-12)
+        for m, q in enumerate(page.head["quantiles"]):
+            value = page.data["level_V_r"][t, 1 + m]
+            assert sum(p for p, one in going if one.V_r <= value) / total >= q - 1e-9
+            assert sum(p for p, one in going if one.V_r < value) / total < q + 1e-9
         bits = [-sum(q * math.log2(q) for q in one.robot_policy.values() if q > 0) for _, one in going]
         entropy = sum(p * b for (p, _), b in zip(going, bits, strict=True)) / total
         assert page.data["level_entropy"][t] == pytest.approx(entropy, rel=1e-9)
