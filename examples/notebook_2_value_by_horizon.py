@@ -2,8 +2,8 @@
 # # Whom does the robot free first? Values by horizon
 #
 # In `asymmetric_freeing` the human on the right would have more room, but the rock on the left is nearer. With little time
-# left the robot should go left, with more time right. We solve the same world for many horizons and look at the values behind
-# the change of mind. The robot begins facing north, so that both ways cost one turn.
+# left the robot should go left, with more time right. We solve the same world for many horizons and look at the values
+# behind the change of mind. The robot begins facing north, so that both ways cost one turn.
 
 # %%
 import numpy as np
@@ -27,8 +27,8 @@ plots.plot_state(solutions[8].world, solutions[8].world.initial_state())
 # %% [markdown]
 # ## What happens, exactly
 #
-# A human is freed when the rock is not on its cell any more. `first_of` pushes probabilities through the Markov chain; nothing
-# is sampled.
+# A human is freed when the rock is not on its cell any more. `first_of` pushes probabilities through the Markov chain;
+# nothing is sampled.
 
 # %%
 freed = [events.thing_gone("rock", (2, 2)), events.thing_gone("rock", (8, 2))]
@@ -63,9 +63,8 @@ for steps in (8, 12):
 for steps in (8, 12):
     solution = solutions[steps]
     mean = np.array([solution.reached[t] @ solution.values.X_h[t] for t in range(steps)])
-    print(
-        f"{steps} steps: power of left and right at the start {mean[0].round(4)}, in the middle {mean[steps // 2].round(4)}"
-    )
+    start, middle = mean[0].round(4), mean[steps // 2].round(4)
+    print(f"{steps} steps: power of left and right at the start {start}, in the middle {middle}")
 plots.plot_levels(solutions[12])
 
 # %% [markdown]

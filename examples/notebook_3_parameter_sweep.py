@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A parameter sweep, from the batch table
 #
-# Sixty settings of one world in one batch, and what the table says. The batch is kept in a folder: run this again and nothing
-# is solved anew; ask for more samples and only those are added. The full study, with 200 settings and a regression, is
-# `examples/freeing_sweep.py`.
+# Sixty settings of one world in one batch, and what the table says. The batch is kept in a folder: run this again and
+# nothing is solved anew; ask for more samples and only those are added. The full study, with 200 settings and a regression,
+# is `examples/freeing_sweep.py`.
 
 # %%
 import tempfile

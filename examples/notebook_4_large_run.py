@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A large run, from disk, lazily
 #
-# Results that are larger than memory are written level by level while they are computed, and read level by level when somebody
-# asks. With 15 steps this world has 70,333 states and takes a second; set `STEPS = 50` for 23 million states, two minutes and
-# 1.8 GB of disk: nothing below takes more memory then than one level does.
+# Results that are larger than memory are written level by level while they are computed, and read level by level when
+# somebody asks. With 15 steps this world has 70,333 states and takes a second; set `STEPS = 50` for 23 million states, two
+# minutes and 1.8 GB of disk.
 
 # %%
 import tempfile

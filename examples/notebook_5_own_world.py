@@ -25,9 +25,9 @@ class Ferry:
     """
 
     agents = ("human", "ferry")
-    human_agent_indices, robot_agent_indices = [HUMAN], [FERRY]
+    human_agent_indices, robot_agent_indices = (HUMAN,), (FERRY,)
     action_space = SimpleNamespace(n=2)
-    action_names = ["stay", "go"]
+    action_names = ("stay", "go")
     time_homogeneous = True  # the rules do not look at the step
 
     def __init__(self, steps=6, arrives=0.9):
@@ -84,8 +84,8 @@ plots.plot_decision(decision)
 # %% [markdown]
 # ## Check a number by hand
 #
-# On the last step a human who is on the ferry's bank and wants to cross gets there if it goes, the ferry goes and the weather
-# holds. $V_h^e = \pi_r(\text{go}) \cdot \pi_h(\text{go} \mid g) \cdot 0.9$:
+# On the last step a human who is on the ferry's bank and wants to cross gets there if it goes, the ferry goes and the
+# weather holds. $V_h^e = \pi_r(\text{go}) \cdot \pi_h(\text{go} \mid g) \cdot 0.9$:
 
 # %%
 last = (5, 0, 0)

@@ -42,6 +42,10 @@ class BatchResult:
     table: Table
     n_skipped: int
 
+    def __repr__(self) -> str:
+        told = f"{counted(len(self.table), 'run')}, {self.n_finished:,} finished, {len(self.failed):,} failed"
+        return f"<BatchResult: {told}, in {self.folder}>"
+
     @property
     def failed(self) -> list[Json]:
         """Rows of runs that failed."""

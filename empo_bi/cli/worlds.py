@@ -198,7 +198,7 @@ def draw(world: str, changes: Any, strict: bool, out: Path | None, tile: int) ->
       empo-bi worlds draw asymmetric_freeing
       empo-bi worlds draw asymmetric_freeing --out freeing.png --tile 48
     """
-    from empo_bi.cli.png import png_bytes
+    from empo_bi.world.png import png_bytes
 
     if out is not None and out.suffix.lower() != ".png":
         raise click.BadParameter(f"{str(out)!r}; pictures are PNG files: give a name that ends in .png", param_hint="--out")

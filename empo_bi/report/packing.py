@@ -17,7 +17,7 @@ def packed(arrays: Mapping[str, npt.NDArray[Any]], texts: Mapping[str, Sequence[
     """What is where in the block (types, shapes and offsets by name), and the block itself.
 
     Arrays lie there as they are in memory, the least significant byte of a number first. (With bytes of equal significance
-    side by side, blocks of real runs came out a tenth to a third larger.)
+    side by side, blocks of real runs came out 13 to 38% larger.)
     """
     parts, where, offset = list[bytes](), dict[str, Any](), 0
     for name, array in arrays.items():

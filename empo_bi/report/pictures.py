@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.cli.png import png_bytes
 from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.png import png_bytes
 from empo_bi.world.render import Cell, cells_of, paint
 
 TILE = 48  # pixels

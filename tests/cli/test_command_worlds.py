@@ -11,7 +11,7 @@ import pytest
 from command_line import invoke, json_of
 
 from empo_bi import load_world, worlds
-from empo_bi.cli.png import png_bytes
+from empo_bi.world.png import png_bytes
 
 
 def test_all_worlds_are_listed_with_states_and_purpose() -> None:
