@@ -92,8 +92,8 @@ def _numbers(solution: Solution, choice: Choice) -> Arrays:
         if len(place) == 0:
             continue
         v_r[here], x_h[here] = solution.rows("vr", t, place), solution.rows("xh", t, place)
-        u_r[here] = solution.values.U_r[t][place]
-        q_r[here], pi_r[here] = solution.rows("qr", t, place), solution.pi_r[t][place]
+        u_r[here] = solution.rewards(t, place)
+        q_r[here], pi_r[here] = solution.rows("qr", t, place), solution.robot_policies(t, place)
         vh_e[here] = solution.rows("ve", t, place)
         attained[here] = bits_of(goals.attained(t, place), goals.n_columns).reshape(-1, *shape[1:])
         if not goals.is_fixed:

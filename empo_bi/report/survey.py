@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from empo_bi.analysis.uncertainty import entropy_of_logits, robot_logits
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.reached import Forward
 from empo_bi.results.solution import Solution
@@ -31,7 +31,7 @@ class Survey:
     states_T, reached_T : (T + 1,), all states, and those that come about with some probability
     mass_T : (T + 1,), the probability that some state of the level comes about; below 1 where runs end early
     v_r_TM, x_TMH : (T + 1, 1 + quantiles[, H]), V_r and power: the mean, then quantiles
-    entropy_T : (T + 1,), bits, the mean entropy of the robot's policy
+    entropy_T : (T + 1,), nats, the mean entropy of the robot's policy
     cell_TIC : (T + 1, agents, cells), how likely an agent is on a cell, row by row of the map; None without a map
     """
 
@@ -74,13 +74,13 @@ def survey(solution: Solution, *, progress: bool = False) -> Survey:
 
 def _summarise(solution: Solution, found: Survey, t: int, place_M: IndexArray, mass_M: FloatArray) -> None:
     """Put what is typical of a level in its rows; M states come about."""
-    x_MH, pi_MR = solution.rows("xh", t, place_M), solution.pi_r[t][place_M]
-    goes_on = pi_MR.any(axis=1)
+    x_MH = solution.rows("xh", t, place_M)
+    logit_NR, goes_on = robot_logits(solution, t, place_M)
     if goes_on.any():
         found.v_r_TM[t] = weighted_summary(solution.rows("vr", t, place_M[goes_on]), mass_M[goes_on])
         for h in range(x_MH.shape[1]):
             found.x_TMH[t, :, h] = weighted_summary(x_MH[goes_on, h], mass_M[goes_on])
-        found.entropy_T[t] = np.average(entropy(pi_MR[goes_on]), weights=mass_M[goes_on])
+        found.entropy_T[t] = np.average(entropy_of_logits(logit_NR), weights=mass_M[goes_on])
     if found.cell_TIC is not None:
         keys = solution.dag.keys(t)
         assert keys is not None
@@ -101,9 +101,3 @@ def weighted_summary(value_M: FloatArray, weight_M: FloatArray) -> FloatArray:
     share_M = weight_M[order].cumsum() / weight_M.sum()
     place = np.minimum(np.searchsorted(share_M, np.array(QUANTILES) - 1e-12), len(order) - 1)
     return np.concatenate([[np.average(value_M, weights=weight_M)], value_M[order[place]]])
-
-
-def entropy(pi_MR: npt.NDArray[np.float64]) -> FloatArray:
-    r""":math:`-\sum_r \pi(r) \log_2 \pi(r)`, bits, of each row."""
-    logs = np.log2(pi_MR, out=np.zeros_like(pi_MR), where=pi_MR > 0)
-    return np.abs((pi_MR * logs).sum(axis=1))  # abs: 0 rather than -0

@@ -184,8 +184,8 @@ def test_summaries_by_level_are_those_of_all_states_weighted_by_their_probabilit
             value = page.data["level_V_r"][t, 1 + m]
             assert sum(p for p, one in going if one.V_r <= value) / total >= q - 1e-9
             assert sum(p for p, one in going if one.V_r < value) / total < q + 1e-9
-        bits = [-sum(q * math.log2(q) for q in one.robot_policy.values() if q > 0) for _, one in going]
-        entropy = sum(p * b for (p, _), b in zip(going, bits, strict=True)) / total
+        nats = [-sum(q * math.log(q) for q in one.robot_policy.values() if q > 0) for _, one in going]
+        entropy = sum(p * b for (p, _), b in zip(going, nats, strict=True)) / total
         assert page.data["level_entropy"][t] == pytest.approx(entropy, rel=1e-9)
         for h, human in enumerate(freeing.humans):
             power = sorted((one.power[human], p) for p, one in going)

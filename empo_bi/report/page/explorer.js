@@ -539,7 +539,7 @@
         values: column("level_X_h", M * H, h), low: column("level_X_h", M * H, H + h), high: column("level_X_h", M * H, q.length * H + h)}))},
       {title: "The robot's value V_r", note: band, scale: "negative", series: [{name: "V_r", key: "V_r",
         values: column("level_V_r", M, 0), low: column("level_V_r", M, 1), high: column("level_V_r", M, q.length)}]},
-      {title: "Entropy of the robot's policy", note: "bits, mean", zero: true, series: [{name: "entropy", key: "entropy", values: [...D.level_entropy]}]},
+      {title: "Entropy of the robot's policy", note: "nats, mean", zero: true, series: [{name: "entropy", key: "entropy", values: [...D.level_entropy]}]},
       {title: "Number of states", note: "log scale", scale: "log", how: count, series: [{name: "all", key: "states", values: [...D.level_states]},
         {name: "can come about", key: "reached", values: [...D.level_reached]}, {name: "in this file", key: "embedded", values: [...D.level_embedded]}]},
       {title: "Probability of the states in this file", note: "of all that may happen at a step", top: 1, zero: true, how: chance,
