@@ -61,9 +61,9 @@ def solve(
     ----------------
     human_agent_indices, robot_agent_indices : lists of agents
         By default those of the world. Everybody else plays action 0.
-    possible_goal_generator
+    possible_goal_generator : object with generate(state, human), optional
         By default that of the world.
-    human_policy_prior
+    human_policy_prior : prior or function, optional
         Instead of phase 1: any object with ``profile_distribution(state)`` and ``profile_distribution_with_fixed_goal(state,
         human, goal)``, a function ``f(state, human, goal)``, or a prior that was solved earlier.
     phase_2 : bool
