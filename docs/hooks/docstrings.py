@@ -28,7 +28,7 @@ def _name(match: re.Match[str]) -> str:
 
 def markdown(text: str) -> str:
     """A docstring with its equations between dollars and its references as links, where the reference has the name."""
-    text = HEAD.sub(lambda match: ROLE.sub(r"\1", match[0]), text)
+    text = HEAD.sub(lambda match: ROLE.sub(r"\1", match[0]).replace("``", ""), text)
     return ROLE.sub(_name, INLINE.sub(r"$\1$", BLOCK.sub(_block, text + "\n"))).rstrip("\n")
 
 
