@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile  # processes that share the tests, a file at a time
 
-.PHONY: help demo test test-all lint format bench bench-dag bench-solve bench-memory bench-plan bench-batch clean
+.PHONY: help demo test test-all lint format docs bench bench-dag bench-solve bench-memory bench-plan bench-batch clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,10 @@ lint: $(VENV)/.installed  ## ruff and mypy
 format: $(VENV)/.installed  ## let ruff tidy the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed  ## build the site of README and docs/ into build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 bench: $(VENV)/.installed  ## measure the compiled worlds against the plain oracle
 	$(BIN)/python benchmarks/bench_worlds.py

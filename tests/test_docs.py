@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from empo_bi.world.codes import ACTION_SETS, CELL_CODES
 from empo_bi.world.slips import KNOWN_KEYS
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+PAGES = ["README.md", "worlds/README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
 MODULES = [
     "empo_bi.worlds",
     "empo_bi.events",
@@ -105,14 +106,28 @@ def test_the_batches_shown_in_the_docs_are_such_and_the_worked_example_is_the_on
     assert [key for key in KEYS if f"`{key}`" not in page] == []
 
 
-def test_the_map_shown_in_the_readme_is_the_world_loaded_there() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_map_shown_in_the_tutorial_is_the_world_loaded_there() -> None:
+    tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     shown = empo_bi.load_world("asymmetric_freeing").to_text().replace("\n", "\n    ")
-    assert shown in readme
+    assert shown in tutorial
+
+
+def test_the_readme_shows_what_its_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", readme, flags=re.DOTALL)
+    exec(compile(block[0], "README.md", "exec"), {})
+    assert capsys.readouterr().out == textwrap.dedent(block[1])
+
+
+def test_the_readme_shows_a_picture_in_the_first_screen_and_is_short() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert any("docs/pictures/first_look.png" in line for line in lines[:12])
+    assert len(lines) <= 140
+    assert (ROOT / "docs" / "pictures" / "first_look.png").stat().st_size < 200_000
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("worlds/*.md"), *ROOT.glob("benchmarks/*.md")]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("worlds/*.md"), *ROOT.glob("benchmarks/*.md")]
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             if "://" not in target:

@@ -1,7 +1,7 @@
 """Pages of the repository that lie outside docs/ become pages of the site, and links lead there.
 
-In the repository, pages link to each other and to files by relative paths (``../README.md``, ``../examples/sweep.yaml``). The
-site has the same pages, by the names in ``PAGES``, and a copy of every file that some page links to, below ``files/``.
+In the repository, pages link to each other and to files by relative paths (``../README.md``, ``../examples/sweep.yaml``).
+The site has the same pages, by the names in ``PAGES``, and a copy of every file that some page links to, below ``files/``.
 """
 
 from __future__ import annotations

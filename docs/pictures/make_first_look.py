@@ -1,7 +1,7 @@
 """The picture at the top of the README: a world, and what a robot makes of it. Takes some seconds.
 
-    python docs/pictures/make_first_look.py                # writes first_look.png beside this file
-    python docs/pictures/make_first_look.py --out here.png
+python docs/pictures/make_first_look.py                # writes first_look.png beside this file
+python docs/pictures/make_first_look.py --out here.png
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def numbers(n_steps: int = STEPS) -> dict[str, Any]:
 
 
 def usual_episode(found: dict[str, Any]) -> tuple[list[Any], int]:
-    """The states of an episode in which the robot mostly does what is usual at each step, and when the right human gets out."""
+    """States of an episode in which the robot mostly does what is usual at each step, and when the right human gets out."""
     action_NT = found["episodes"].action_NTI[:, :, 2]
     usual_T = np.array([np.bincount(column, minlength=4).argmax() for column in action_NT.T])
     for i in np.argsort(-(action_NT == usual_T).sum(axis=1), kind="stable").tolist():
@@ -67,7 +67,9 @@ def draw(found: dict[str, Any], path: Path) -> None:
     world = found["world"]
     states, out = usual_episode(found)
     forward = found["policy"][(3,)]
-    show_world(figure.add_subplot(grid[0, 0]), world, states[0], f"Start: the robot will go right, with probability {forward:.2f}")
+    show_world(
+        figure.add_subplot(grid[0, 0]), world, states[0], f"Start: the robot will go right, with probability {forward:.2f}"
+    )
     show_world(figure.add_subplot(grid[1, 0]), world, states[out], f"Step {out} of an episode: the right human is out")
 
     power = figure.add_subplot(grid[0, 1])
