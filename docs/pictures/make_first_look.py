@@ -63,6 +63,7 @@ def show_world(axes: Any, world: Any, state: Any, title: str) -> None:
 def draw(found: dict[str, Any], path: Path) -> None:
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "font.family": "DejaVu Sans"})
     figure = plt.figure(figsize=(9.6, 4.9), dpi=110, facecolor="white", layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1)  # some white around it, for pages that are dark
     grid = figure.add_gridspec(2, 2, width_ratios=[1.15, 1])
     world = found["world"]
     states, out = usual_episode(found)
