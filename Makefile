@@ -35,7 +35,7 @@ format: $(VENV)/.installed  ## let ruff tidy the code
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.installed  ## build the site of README and docs/ into build/site; warnings are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo build/site/index.html
 
 bench: $(VENV)/.installed  ## measure the compiled worlds against the plain oracle

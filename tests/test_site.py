@@ -39,7 +39,7 @@ def hook(name: str) -> ModuleType:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built site; warnings are errors."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=300, env=environment(NO_MKDOCS_2_WARNING="1")
     )
