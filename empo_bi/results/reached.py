@@ -8,13 +8,15 @@ policies only of states that can come about. Questions about *first* times absor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from empo_bi.dag.slices import BoolArray, FloatArray, as_array
 from empo_bi.events import Event, indicator_of
+from empo_bi.results.pursued import Pursued
 from empo_bi.results.solution import Solution
 
 
@@ -26,8 +28,9 @@ class Forward:
     ended_N : (N,), what has come to terminal states so far
     """
 
-    def __init__(self, solution: Solution, n_kinds: int = 1) -> None:
-        self._solution = solution
+    def __init__(self, solution: Solution, n_kinds: int = 1, goals: Mapping[int, Any] | None = None) -> None:
+        """``goals`` are what some humans pursue, see :meth:`Solution.rollouts`."""
+        self._solution, self._pursued = solution, Pursued.of(solution.goal_columns, goals)
         self.ended_N = np.zeros(n_kinds)
 
     def __iter__(self) -> Iterator[tuple[int, FloatArray]]:
@@ -45,7 +48,7 @@ class Forward:
                 next_BN[:] = 0.0
             has_mass: BoolArray = mass_SN.any(axis=1)  # type: ignore[assignment]
             if t < dag.horizon and has_mass.any():
-                for play in solution.plays(t, None if has_mass.all() else np.flatnonzero(has_mass)):
+                for play in solution.plays(t, None if has_mass.all() else np.flatnonzero(has_mass), self._pursued):
                     play.push(mass_SN, next_BN)
                     has_mass[play.block.place_M] = False
             self.ended_N += mass_SN[has_mass].sum(axis=0)
@@ -59,13 +62,17 @@ def reached_levels(solution: Solution) -> list[FloatArray]:
     return mass_TS
 
 
-def probability_by_time(solution: Solution, event: Event | Sequence[Event]) -> FloatArray:
+def probability_by_time(
+    solution: Solution, event: Event | Sequence[Event], goals: Mapping[int, Any] | None = None
+) -> FloatArray:
     """How likely an event has happened by each time: in the state of some level up to t, the initial one included.
 
     Parameters
     ----------
     solution : Solution, with both phases
     event : a goal, one of ``empo_bi.events``, or a function of a state; or a list of E of them, for which one pass will do
+    goals : {human: goal}, optional
+        What some of the humans pursue, as in :meth:`Solution.rollouts`; the others act by what they do over all goals.
 
     Returns
     -------
@@ -74,7 +81,7 @@ def probability_by_time(solution: Solution, event: Event | Sequence[Event]) -> F
     events = list(event) if isinstance(event, Sequence) else [event]
     indicators = [indicator_of(one, solution.dag) for one in events]
     happened_TE = np.zeros((solution.dag.horizon + 1, len(events)))
-    for t, mass_SN in Forward(solution, len(events)):
+    for t, mass_SN in Forward(solution, len(events), goals):
         for e, indicator in enumerate(indicators):
             place_M = np.flatnonzero(mass_SN[:, e])
             now = place_M[indicator(t, place_M)]

@@ -11,8 +11,8 @@ The *return* of an episode is what the robot's value is the expectation of,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index
 from typing import Any
@@ -25,6 +25,7 @@ from empo_bi.backward.blocks import NO_FLOATS
 from empo_bi.backward.goals import bits_of
 from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
+from empo_bi.results.pursued import Pursued
 from empo_bi.results.solution import Solution
 
 NONE = -1  # after the end
@@ -38,7 +39,9 @@ class Rollouts:
     ----------
     level_NT, place_NT : (N, T + 1) int32, where each state is: its level, and its place in ``dag.states(level)``
     profile_NT : (N, T) int32, what all agents played, as a number (agent 0 is the least significant digit)
-    return_N : (N,) float64, the robot's discounted return, whose expectation is V_r of the initial state
+    return_N : (N,) float64, the robot's discounted return, whose expectation is V_r of the initial state unless humans had
+        goals to pursue
+    goals : {human: goal}, what humans pursued; the others acted by what they do over all goals
     """
 
     solution: Solution
@@ -47,6 +50,7 @@ class Rollouts:
     profile_NT: npt.NDArray[np.int32]
     return_N: FloatArray
     _bits_NB: ByteArray
+    goals: dict[int, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.return_N)
@@ -81,10 +85,13 @@ class Rollouts:
         return [self.solution.dag.states(t, np.array([place]))[0] for t, place in where]
 
 
-def draw_episodes(solution: Solution, n: int, seed: int | Sequence[int] = 0) -> Rollouts:
+def draw_episodes(
+    solution: Solution, n: int, seed: int | Sequence[int] = 0, goals: Mapping[int, Any] | None = None
+) -> Rollouts:
     """Draw ``n`` episodes; a level's policies are computed once, for those states in which some episode is."""
     if index(n) < 1:
         raise ValueError(f"n={n}; draw at least one episode")
+    pursued = Pursued.of(solution.goal_columns, goals)
     dag, horizon = solution.dag, solution.dag.horizon
     uniform_NT = np.random.Generator(np.random.PCG64(seed)).random((n, horizon))
     level_NT, place_NT = np.full((2, n, horizon + 1), NONE, dtype=np.int32)
@@ -101,9 +108,8 @@ def draw_episodes(solution: Solution, n: int, seed: int | Sequence[int] = 0) -> 
         here = here[np.argsort(place_N[here], kind="stable")]
         place_M = place_N[here]
         bits_NB[here] |= solution.goal_columns.attained(t, place_M)
-        drawn = _draw(
-            solution, t, place_M, uniform_NT[here, np.minimum(step_N[here], horizon - 1)] if horizon else NO_FLOATS
-        )
+        uniform_M = uniform_NT[here, np.minimum(step_N[here], horizon - 1)] if horizon else NO_FLOATS
+        drawn = _draw(solution, t, place_M, uniform_M, pursued)
         goes_on = drawn.profile_N >= 0
         ended, here = here[~goes_on], here[goes_on]
         return_N[ended] += discount_N[ended] * solution.params.terminal_Vr
@@ -122,7 +128,7 @@ def draw_episodes(solution: Solution, n: int, seed: int | Sequence[int] = 0) -> 
             arrived = place_B[inverse_N] >= 0
             level_N[here[arrived]], place_N[here[arrived]] = u, place_B[inverse_N[arrived]]
         level_NT[here, step_N[here]], place_NT[here, step_N[here]] = level_N[here], place_N[here]
-    return Rollouts(solution, level_NT, place_NT, profile_NT, return_N, bits_NB)
+    return Rollouts(solution, level_NT, place_NT, profile_NT, return_N, bits_NB, pursued.goal_of)
 
 
 @dataclass(frozen=True)
@@ -134,11 +140,11 @@ class _Drawn:
     duration_N: FloatArray
 
 
-def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray) -> _Drawn:
+def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray, pursued: Pursued) -> _Drawn:
     """One step of episodes that are in states of level ``t``, whose places ascend."""
     drawn = _Drawn(np.full(len(place_N), NONE), np.full(len(place_N), NONE), np.ones(len(place_N)))
     if t < solution.dag.horizon:
-        for play in solution.plays(t, np.unique(place_N)):
+        for play in solution.plays(t, np.unique(place_N), pursued):
             block, duration_K = play.block, NO_FLOATS
             if not solution.unit_durations:
                 duration_K = durations_of(solution.world, block, solution.dag.states(t, block.place_M))

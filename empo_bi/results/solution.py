@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -28,6 +28,7 @@ from empo_bi.results.chain import MarkovChain
 from empo_bi.results.human_policies import HumanPolicies
 from empo_bi.results.levels import ARRAYS, ResultLevels
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
+from empo_bi.results.pursued import Pursued
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 
 if TYPE_CHECKING:
@@ -338,19 +339,28 @@ class Solution:
         """Blocks of a level with the probability of each (state, profile) under both policies."""
         return ((play.block, play.profile_weights()) for play in self.plays(t))
 
-    def plays(self, t: int, place_M: IndexArray | None = None) -> Iterator[Play]:
-        """Blocks of a level, or of some of its states, with both policies; terminal states are left out."""
+    def plays(self, t: int, place_M: IndexArray | None = None, pursued: Pursued | None = None) -> Iterator[Play]:
+        """Blocks of a level, or of some of its states, with both policies; terminal states are left out.
+
+        Humans do what they do over all goals, but for those that have one to pursue.
+        """
         profiles, goals = self._setting.profiles, self._setting.goals
+        pursued = pursued or Pursued.of(goals, None)
         q_SR = self.rows("qr", t)
         if self._given_prior is None:
             for work, pi_MAX in self.human_policies.blocks_of(t, place_M):
                 q_MR = q_SR[work.block.place_M]
-                yield Play(work.block, pi_MAX, work.weight_NX, _NO_JOINT, q_MR, self.params.beta_r, profiles)
+                pursued.check_states(t, work.block.place_M)
+                weight_NX = pursued.weights(work.weight_NX)
+                yield Play(work.block, pi_MAX, weight_NX, _NO_JOINT, q_MR, self.params.beta_r, profiles)
             return
-        nothing = np.zeros((1, goals.n_columns), dtype=np.uint8)
+        asked_1X = pursued.asked()
         for block in self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M):
+            pursued.check_states(t, block.place_M)
             states = self.dag.states(t, block.place_M)
-            joint_MU = joint_policies_of(self._given_prior, profiles, goals, states, nothing)[0]
+            joint_MU, joint_MXU = joint_policies_of(self._given_prior, profiles, goals, states, asked_1X)
+            for x in pursued.column_of.values():
+                joint_MU = np.ascontiguousarray(joint_MXU[:, x])
             pi_MAX = np.zeros((len(states), profiles.n_actions, 0))
             yield Play(block, pi_MAX, _NO_WEIGHTS, joint_MU, q_SR[block.place_M], self.params.beta_r, profiles)
 
@@ -362,11 +372,21 @@ class Solution:
         mass_TS = reached_levels(self)
         return ByLevel(self.dag.horizon + 1, lambda t: mass_TS[t])
 
-    def rollouts(self, n: int, seed: int | Sequence[int] = 0) -> Rollouts:
-        """Draw ``n`` episodes under both policies, the humans acting by what they do over all goals."""
+    def rollouts(self, n: int, seed: int | Sequence[int] = 0, goals: Mapping[int, Any] | None = None) -> Rollouts:
+        """Draw ``n`` episodes under both policies.
+
+        Parameters
+        ----------
+        n : int
+        seed : int, or a sequence of ints
+            The same seed gives the same episodes.
+        goals : {human: goal}, optional
+            What some of the humans pursue from beginning to end, each of ``solution.goals[human]``. All others act by what
+            they do over all their goals. The robot does not know, and plays as ever.
+        """
         from empo_bi.results.rollouts import draw_episodes
 
-        return draw_episodes(self, n, seed)
+        return draw_episodes(self, n, seed, goals)
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 
