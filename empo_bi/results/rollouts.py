@@ -84,6 +84,13 @@ class Rollouts:
         where = zip(self.level_NT[i, : last + 1].tolist(), self.place_NT[i, : last + 1].tolist(), strict=True)
         return [self.solution.dag.states(t, np.array([place]))[0] for t, place in where]
 
+    def save(self, path: Any, episode: int = 0, **options: Any) -> Any:
+        """Write an episode as a film (``.gif``, ``.mp4``) or as pictures of all steps (``.png``); see
+        :func:`empo_bi.analysis.film.save_film`, whose options these are, such as ``episodes=[0, 1], columns=2``."""
+        from empo_bi.analysis.film import save_film
+
+        return save_film(self, path, **({"episodes": [episode]} | options))
+
 
 def draw_episodes(
     solution: Solution, n: int, seed: int | Sequence[int] = 0, goals: Mapping[int, Any] | None = None

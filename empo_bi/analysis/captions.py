@@ -1,0 +1,169 @@
+"""The numbers that a film shows beside each state of an episode, apart from drawing them: :func:`captions_of`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from empo_bi.backward.goals import bits_of
+from empo_bi.errors import short_repr
+from empo_bi.results.pursued import Pursued
+from empo_bi.results.rollouts import Rollouts
+from empo_bi.results.solution import Solution
+from empo_bi.world.goals import ReachGoal
+
+Rectangle = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class GoalNote:
+    """A goal of a human in a state.
+
+    Attributes
+    ----------
+    label : a short name, such as ``8,2``
+    cells : (x1, y1, x2, y2) if the goal is to be there, else None
+    value : V_h^e, with the robot; nan in a terminal state
+    attained : whether it is attained in this state or was before in the episode
+    """
+
+    goal: Any
+    label: str
+    cells: Rectangle | None
+    value: float
+    attained: bool
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What is told about one state of an episode.
+
+    Attributes
+    ----------
+    step, n_steps : transitions so far, and in the whole episode
+    did : {agent: action}, what led here; empty at the start
+    p_actions : the probability of these actions in the state before, under both policies
+    p_outcome : the probability of this state after them
+    robots : [(actions, probability), ...], all profiles of the robots here, the likeliest first; empty at the end
+    next_robots : the actions that are taken next, None at the end
+    power : {human: X_h}; empty at the end
+    goals : {human: notes on its goals}
+    pursued : {human: note}, of the goals that humans pursue in this episode
+    """
+
+    state: Any
+    step: int
+    n_steps: int
+    did: dict[int, str]
+    p_actions: float
+    p_outcome: float
+    robots: list[tuple[tuple[str, ...], float]]
+    next_robots: tuple[str, ...] | None
+    power: dict[int, float]
+    goals: dict[int, list[GoalNote]]
+    pursued: dict[int, GoalNote]
+
+    @property
+    def probability(self) -> float:
+        """Of what just happened, actions and outcome."""
+        return self.p_actions * self.p_outcome
+
+    def best_goals(self, human: int, n: int) -> list[GoalNote]:
+        """The goals of a human that are worth most here, at most ``n``."""
+        return sorted(self.goals.get(human, []), key=lambda note: -note.value)[:n]
+
+
+def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
+    """A caption for each state of episode ``i``, from the initial one to the last."""
+    if not -len(rollouts) <= i < len(rollouts):
+        raise IndexError(f"episode {i}: there are episodes 0 to {len(rollouts) - 1}")
+    solution, states = rollouts.solution, rollouts.states(i)
+    pursued = Pursued.of(solution.goal_columns, rollouts.goals)
+    names = action_names_of(solution.world, solution.profiles.n_actions)
+    n_steps = len(states) - 1
+    attained_HG = np.zeros((len(solution.humans), solution.goal_columns.n_goals), dtype=bool)
+    found = []
+    for k, state in enumerate(states):
+        t, place = int(rollouts.level_NT[i, k]), int(rollouts.place_NT[i, k])
+        report = solution.at(state)
+        attained_HG = attained_HG | bits_of(
+            solution.goal_columns.attained(t, np.array([place])), attained_HG.size
+        ).reshape(attained_HG.shape)
+        did, p_actions, p_outcome = {}, 1.0, 1.0
+        if k > 0:
+            before = int(rollouts.level_NT[i, k - 1]), int(rollouts.place_NT[i, k - 1])
+            actions = rollouts.action_NTI[i, k - 1].tolist()
+            did = {agent: names[action] for agent, action in enumerate(actions)}
+            p_actions = _probability_of_actions(solution, before, int(rollouts.profile_NT[i, k - 1]), pursued)
+            p_outcome = _probability_of_outcome(solution.world, states[k - 1], actions, state)
+        following = rollouts.action_NTI[i, k].tolist() if k < n_steps else None
+        notes = _notes(solution, report.goals, attained_HG)
+        found.append(
+            Caption(
+                state=state,
+                step=k,
+                n_steps=n_steps,
+                did=did,
+                p_actions=p_actions,
+                p_outcome=p_outcome,
+                robots=[
+                    (tuple(names[action] for action in profile), p)
+                    for profile, p in sorted(report.robot_policy.items(), key=lambda item: -item[1])
+                ],
+                next_robots=None if following is None else tuple(names[following[robot]] for robot in solution.robots),
+                power=report.power,
+                goals=notes,
+                pursued={human: _pursued(solution, human, goal, notes, attained_HG) for human, goal in rollouts.goals.items()},
+            )
+        )
+    return found
+
+
+def action_names_of(world: Any, n_actions: int) -> list[str]:
+    """Names of actions, or their numbers where a world has no names."""
+    names = getattr(world, "action_names", None)
+    return [str(name) for name in names] if names is not None else [str(action) for action in range(n_actions)]
+
+
+def label_of(goal: Any) -> str:
+    """A short name of a goal: its cells, or how it prints."""
+    if isinstance(goal, ReachGoal):
+        x1, y1, x2, y2 = goal.target_rect
+        return f"{x1},{y1}" if (x1, y1) == (x2, y2) else f"{x1},{y1} to {x2},{y2}"
+    return short_repr(goal, 30)
+
+
+def _notes(solution: Solution, rows_of: dict[int, Any], attained_HG: Any) -> dict[int, list[GoalNote]]:
+    """Notes on the goals that humans have in a state."""
+    return {
+        human: [_note(solution, human, goal, value, attained_HG) for goal, _, _, value, _ in rows]
+        for human, rows in rows_of.items()
+    }
+
+
+def _note(solution: Solution, human: int, goal: Any, value: float, attained_HG: Any) -> GoalNote:
+    attained = bool(attained_HG.ravel()[solution.goal_columns.column(human, goal)])
+    return GoalNote(goal, label_of(goal), goal.target_rect if isinstance(goal, ReachGoal) else None, value, attained)
+
+
+def _pursued(
+    solution: Solution, human: int, goal: Any, notes: dict[int, list[GoalNote]], attained_HG: Any
+) -> GoalNote:
+    """The note on a human's goal; where all is over, nobody has goals any more, and what counts is whether it was attained."""
+    here: Iterable[GoalNote] = (note for note in notes.get(human, []) if note.goal == goal)
+    return next(iter(here), None) or _note(solution, human, goal, math.nan, attained_HG)
+
+
+def _probability_of_actions(solution: Solution, where: tuple[int, int], profile: int, pursued: Pursued) -> float:
+    t, place = where
+    (play,) = solution.plays(t, np.array([place]), pursued)
+    weight_J = play.profile_weights()[0]
+    return float(weight_J[profile] / weight_J.sum())  # a prior of another maker need not sum to 1
+
+
+def _probability_of_outcome(world: Any, state: Any, actions: list[int], successor: Any) -> float:
+    return float(sum(p for p, after in world.transition_probabilities(state, actions) if after == successor))

@@ -1,0 +1,286 @@
+"""Films of episodes: :func:`frames`, and :func:`save_film` as GIF, MP4, or one picture of all steps (PNG).
+
+What the panel says is in :mod:`empo_bi.analysis.captions`, how it is drawn in :mod:`empo_bi.analysis.overlay`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from empo_bi.analysis.captions import Caption, captions_of
+from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, font, number
+from empo_bi.errors import short_repr
+from empo_bi.extras import needed
+from empo_bi.results.rollouts import Rollouts
+from empo_bi.world.gridworld import GridWorld
+
+TILE, SHEET_TILE = 48, 32
+VIDEO_RATE = 20  # frames per second; steps are shown for whole numbers of them
+LAST = 3  # how many times longer the last frame of an episode is shown
+SUFFIXES = (".gif", ".mp4", ".png")
+
+
+def frames(rollouts: Rollouts, i: int, *, tile: int = TILE, overlay: bool = True) -> Iterator[Picture]:
+    """Pictures of the states of episode ``i``, one a state, all of one size.
+
+    Parameters
+    ----------
+    rollouts : Rollouts
+    i : int
+    tile : int, pixels
+        Side of a cell.
+    overlay : bool
+        With numbers: what just happened and how likely that was, the robot's policy, the humans' power so far, and on the
+        grid who is who and what goals are worth. Without, frames are those of ``world.render``.
+
+    Yields
+    ------
+    (H, W, 3) uint8
+    """
+    yield from _Film(rollouts, [i], tile, overlay).frames(0)
+
+
+def save_film(
+    rollouts: Rollouts,
+    path: str | os.PathLike[str],
+    *,
+    episodes: Sequence[int] = (0,),
+    tile: int | None = None,
+    seconds_per_step: float = 0.6,
+    overlay: bool = True,
+    columns: int | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write episodes as a film, or as one picture of all steps.
+
+    Parameters
+    ----------
+    rollouts : Rollouts
+    path : path
+        What it ends with decides: ``.gif``, ``.mp4`` (H.264, which takes ``pip install 'empo-bi[movies]'``), or ``.png``
+        for small pictures of all steps. It appears when it is finished, and not at all if something goes wrong.
+    episodes : list of int
+        Which episodes, one after the other.
+    tile : int, pixels
+        Side of a cell, 48 by default and 32 in a ``.png``.
+    seconds_per_step : float
+        GIFs count in hundredths, videos in twentieths of a second. The last state of an episode stays three times as long.
+    overlay : bool
+        With numbers, see :func:`frames`.
+    columns : int, optional
+        Show the episodes at the same time, so many side by side; those that end earlier wait for the others. In a
+        ``.png``: how many pictures are in a row.
+    overwrite : bool
+        Replace a file that is there.
+
+    Returns
+    -------
+    The path.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(f"{path}: films are written as {', '.join(SUFFIXES)} (a picture of all steps); end the name with one")
+    if not 0 < seconds_per_step < math.inf:
+        raise ValueError(f"seconds_per_step={seconds_per_step!r}; give a positive number")
+    if columns is not None and index(columns) < 1:
+        raise ValueError(f"columns={columns!r}; give how many are side by side, at least 1")
+    if isinstance(episodes, int) or not episodes:
+        raise ValueError(f"episodes={episodes!r}; give a list of numbers, such as [0, 1]")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path}: is there already; give another name, or overwrite=True")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {path.parent}; make it first")
+    if suffix == ".mp4":
+        needed("imageio", "movies"), needed("av", "movies")
+    needed("PIL.Image", "analysis")
+    film = _Film(rollouts, list(episodes), tile or (SHEET_TILE if suffix == ".png" else TILE), overlay)
+    with _appearing(path) as unfinished:
+        if suffix == ".png":
+            _write_png(unfinished, film.sheet(columns))
+        elif suffix == ".gif":
+            _write_gif(unfinished, *film.shots(columns), seconds_per_step)
+        else:
+            _write_mp4(unfinished, *film.shots(columns), seconds_per_step)
+    return path
+
+
+@contextlib.contextmanager
+def _appearing(path: Path) -> Iterator[Path]:
+    """A file of another name in the same folder, which becomes ``path`` if all goes well, and else goes."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix.lower(), dir=path.parent)
+    os.close(handle)
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        mask = os.umask(0)
+        os.umask(mask)
+        unfinished.chmod(0o666 & ~mask)  # as of any other new file; temporary ones are private
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+class _Film:
+    """Episodes with their captions; overlays of all of them have one scale and one size."""
+
+    def __init__(self, rollouts: Rollouts, episodes: list[int], tile: int, overlay: bool) -> None:
+        if index(tile) < 1:
+            raise ValueError(f"tile={tile!r}: a cell is at least one pixel wide; 16 to 64 look best")
+        wrong = [i for i in episodes if not -len(rollouts) <= index(i) < len(rollouts)]
+        if wrong:
+            raise IndexError(f"episode {wrong[0]}: there are episodes 0 to {len(rollouts) - 1}")
+        self.rollouts, self.episodes, self.tile = rollouts, episodes, tile
+        self.world = rollouts.solution.world
+        self.states = [rollouts.states(i) for i in episodes]
+        self.captions: list[list[Caption]] = []
+        self.overlay: Overlay | None = None
+        if overlay:
+            self.captions = [captions_of(rollouts, i) for i in episodes]
+            powers = [x for captions in self.captions for caption in captions for x in caption.power.values()]
+            height, width, _ = self.picture(self.states[0][0]).shape
+            self.overlay = Overlay(
+                rollouts.solution, (height, width), tile, rollouts.goals, most_power=max([*powers, 1e-300])
+            )
+
+    def picture(self, state: Any) -> Picture:
+        return picture_of(self.world, state, self.tile)
+
+    def frames(self, e: int) -> Iterator[Picture]:
+        """The frames of the ``e``-th of the episodes."""
+        title = f"episode {self.episodes[e]}" if len(self.episodes) > 1 else ""
+        for k, state in enumerate(self.states[e]):
+            picture = self.picture(state)
+            if self.overlay is not None:
+                picture = self.overlay.frame(picture, self.captions[e][: k + 1], title)
+            yield picture
+
+    def shots(self, columns: int | None) -> tuple[list[Picture], list[int]]:
+        """All frames of the film, and for how many times the usual time each is shown."""
+        by_episode = [list(self.frames(e)) for e in range(len(self.episodes))]
+        if columns is not None:
+            by_episode = [_side_by_side(by_episode, columns)]
+        shown = [LAST if k == len(pictures) - 1 else 1 for pictures in by_episode for k in range(len(pictures))]
+        return [picture for pictures in by_episode for picture in pictures], shown
+
+    def sheet(self, columns: int | None) -> Picture:
+        """All steps as small pictures, row by row, each episode beginning a row."""
+        image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
+        rows, width, _ = self.picture(self.states[0][0]).shape
+        em = max(MIN_TEXT, round(0.29 * self.tile))
+        line, pad = round(1.4 * em), round(0.8 * em)
+        told = 3 if self.overlay is not None else 1
+        width, height = max(width, 15 * em), rows + told * line
+        longest = max(map(len, self.states))
+        n = columns or max(1, min(longest, round(math.sqrt(longest * 1.6 * (height + pad) / (width + pad)))))
+        n_rows = sum(math.ceil(len(states) / n) for states in self.states)
+        image = image_module.new("RGB", (n * (width + pad) + pad, n_rows * (height + pad) + pad), PAPER)
+        draw = draw_module.Draw(image)
+        row = 0
+        for e, states in enumerate(self.states):
+            for k, state in enumerate(states):
+                x, y = pad + k % n * (width + pad), pad + (row + k // n) * (height + pad)
+                picture = self.picture(state)
+                if self.overlay is not None:
+                    picture = self.overlay.marked(picture, self.captions[e][k])
+                image.paste(image_module.fromarray(picture), (x, y))
+                head = f"step {k}" if len(self.states) == 1 else f"episode {self.episodes[e]}, step {k}"
+                lines = [head] if self.overlay is None else _told(head, self.captions[e][k])
+                for j, text in enumerate(lines):
+                    at = (x, y + rows + j * line + line // 2)
+                    draw.text(at, _cut(text, width, em), INK if j == 0 else GREY, font(em), anchor="lm")
+            row += math.ceil(len(states) / n)
+        return np.asarray(image)
+
+
+def _told(head: str, caption: Caption) -> list[str]:
+    """Three lines below a small picture."""
+    if caption.did:
+        head += f", probability {number(caption.probability)}"
+    did = ", ".join(f"{agent} {action}" for agent, action in caption.did.items()) or "the start"
+    power = ", ".join(map(number, caption.power.values()))
+    return [head, did, f"power {power}" if power else "the end"]
+
+
+def _cut(text: str, room: int, size: int) -> str:
+    measure = font(size).getlength
+    if measure(text) <= room:
+        return text
+    while text and measure(text + "...") > room:
+        text = text[:-1]
+    return text + "..."
+
+
+def picture_of(world: Any, state: Any, tile: int) -> Picture:
+    """A state as (H, W, 3) uint8: drawn if it is a gridworld's, else by the world's own ``picture(state)``."""
+    if isinstance(world, GridWorld):
+        from empo_bi.world.render import draw
+
+        return draw(world.world_spec, state, tile=tile)
+    if not callable(getattr(world, "picture", None)):
+        raise TypeError(
+            f"{short_repr(world)} has no pictures; give its class a method picture(state) that returns a (height, width, 3) "
+            "array of uint8, or look at rollouts.states(i)"
+        )
+    picture = np.asarray(world.picture(state))
+    if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+        raise TypeError(
+            f"picture({short_repr(state)}) gave {picture.dtype} of shape {picture.shape}; expected uint8 of shape (height, "
+            "width, 3)"
+        )
+    return picture
+
+
+def _side_by_side(by_episode: list[list[Picture]], columns: int) -> list[Picture]:
+    """Frames of several episodes at the same time; the last one of a shorter episode stays."""
+    blank = np.full_like(by_episode[0][0], 255)
+    found = []
+    for k in range(max(map(len, by_episode))):
+        now = [pictures[min(k, len(pictures) - 1)] for pictures in by_episode]
+        rows = [now[first : first + columns] for first in range(0, len(now), columns)]
+        n = min(columns, len(now))
+        found.append(np.vstack([np.hstack(row + [blank] * (n - len(row))) for row in rows]))
+    return found
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _write_png(path: Path, picture: Picture) -> None:
+    needed("PIL.Image", "analysis").fromarray(picture).save(path, optimize=True)
+
+
+def _write_gif(path: Path, pictures: list[Picture], shown: list[int], seconds: float) -> None:
+    """One palette for all frames, of which only what changes is written; without dithering, which would flicker."""
+    image_module = needed("PIL.Image", "analysis")
+    colours, count = np.unique(np.concatenate([picture.reshape(-1, 3) for picture in pictures]), axis=0, return_counts=True)
+    # Each colour counts by the square root of its pixels: small things have colours, too, and walls are large.
+    many = np.repeat(colours, np.ceil(np.sqrt(count)).astype(int), axis=0)
+    side = math.ceil(math.sqrt(len(many)))
+    swatch = np.resize(many, (side, side, 3)).astype(np.uint8)
+    palette = image_module.fromarray(swatch).quantize(255, image_module.Quantize.MEDIANCUT, kmeans=2)
+    images = [image_module.fromarray(p).quantize(palette=palette, dither=image_module.Dither.NONE) for p in pictures]
+    duration = [max(20, 10 * round(100 * seconds * times)) for times in shown]
+    images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0, optimize=False)
+
+
+def _write_mp4(path: Path, pictures: list[Picture], shown: list[int], seconds: float) -> None:
+    """H.264 with half the colours in each direction (yuv420p), which is what all browsers play; sizes are even."""
+    imageio = needed("imageio.v3", "movies")
+    height, width, _ = pictures[0].shape
+    with imageio.imopen(path, "w", plugin="pyav") as video:
+        video.init_video_stream("libx264", fps=VIDEO_RATE, pixel_format="yuv420p")
+        for picture, times in zip(pictures, shown, strict=True):
+            even = np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+            for _ in range(max(1, round(VIDEO_RATE * seconds * times))):
+                video.write_frame(even)
+

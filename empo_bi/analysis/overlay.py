@@ -1,0 +1,370 @@
+"""Drawing on frames: who is who and what is wanted on the grid, and a panel of numbers beside or below it.
+
+Where things are depends on the solution alone, so that all frames of a film have one size and nothing jumps. The panel is
+made of blocks of a column's width; they are put into as many columns, below or beside the grid, as make the smallest frame.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.analysis.captions import Caption, GoalNote, action_names_of
+from empo_bi.dag.python_world import n_agents_of
+from empo_bi.extras import needed
+from empo_bi.results.solution import Solution
+from empo_bi.world.gridworld import GridWorld
+
+Picture = npt.NDArray[np.uint8]
+Colour = tuple[int, int, int]
+
+INK, PAPER, GREY, TRACK = (36, 38, 44), (255, 255, 255), (104, 109, 119), (226, 228, 232)
+ROBOT, OTHER = (60, 64, 72), (128, 90, 150)
+# Okabe and Ito's, darkened until white numbers can be read on them.
+HUMANS: tuple[Colour, ...] = ((0, 101, 168), (200, 80, 0), (0, 128, 96), (160, 74, 128), (120, 92, 20), (40, 136, 176))
+MIN_TEXT = 13
+SHOWN_PROFILES, SHOWN_GOALS = 4, 3
+END = "the end"
+
+
+@lru_cache(maxsize=16)
+def font(size: int) -> Any:
+    return needed("PIL.ImageFont", "analysis").load_default(size)
+
+
+def number(value: float) -> str:
+    """A probability or a power in few characters: 0.812, 12.4, 3e-05."""
+    if value != value:
+        return "-"
+    if value == 0 or 0.0005 <= abs(value) < 10:
+        return f"{value:.3f}"
+    return f"{value:.3g}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of the panel: its height, and how it is painted at (x, y)."""
+
+    height: int
+    paint: Callable[[Any, int, int, Sequence[Caption]], None]
+
+
+class Overlay:
+    """Paints the frames of a solution's episodes. ``goals`` are those that humans pursue.
+
+    Attributes
+    ----------
+    height, width : of a frame
+    grid_xy : where the picture of the state is in it
+    """
+
+    def __init__(
+        self, solution: Solution, picture: tuple[int, int], tile: int, goals: dict[int, Any], *, most_power: float
+    ) -> None:
+        """``picture`` is the (height, width) of pictures of states; ``most_power`` is the top of the sparklines."""
+        self._solution, self._tile, self._goals, self._most_power = solution, tile, goals, most_power
+        self._em = max(MIN_TEXT, round(0.29 * tile))
+        self._line, self._pad, self._gap = round(1.55 * self._em), round(0.9 * self._em), round(0.7 * self._em)
+        self._colour = {robot: ROBOT for robot in solution.robots}
+        self._colour |= {human: HUMANS[h % len(HUMANS)] for h, human in enumerate(solution.humans)}
+        self._is_grid = isinstance(solution.world, GridWorld)
+        self._arrange(*picture)
+
+    # --- where things are ---------------------------------------------------------------------------------------------
+
+    def _arrange(self, rows: int, columns: int) -> None:
+        """Choose the smallest of all frames with the panel below or beside the picture."""
+        pad, gap, least = self._pad, 2 * self._gap, 18 * self._em
+        best: tuple[int, ...] = ()
+        for is_below, n in itertools.product((True, False), (1, 2, 3)):
+            if is_below:
+                width = max(columns + 2 * pad, n * least + (n - 1) * gap + 2 * pad)
+                column = (width - 2 * pad - (n - 1) * gap) // n
+            else:
+                column = least
+                width = columns + n * least + (n - 1) * gap + 3 * pad
+            self._column = column
+            blocks = self._blocks()
+            if n > len(blocks):
+                continue
+            cuts, inner = _split([block.height for block in blocks], n, self._gap)
+            height = rows + inner + 3 * pad if is_below else max(rows, inner) + 2 * pad
+            # Frames twice as wide as high fit pages and screens; others count as if they were larger.
+            stretch = max(width / height / 2.2, height / width / 1.1, 1.0)
+            score = round(width * height * stretch)
+            if not best or score < best[0]:
+                best = (score, width, height, column, int(is_below), *cuts)
+        _, width, height, self._column, is_below, *cuts = best
+        self.width, self.height = width + width % 2, height + height % 2  # videos want even numbers
+        left = (self.width - columns) // 2 if is_below else pad
+        self.grid_xy = left, pad
+        x0, y0 = (pad, rows + 2 * pad) if is_below else (columns + 2 * pad, pad)
+        self._placed: list[tuple[Block, int, int]] = []
+        blocks = self._blocks()
+        for n, (first, last) in enumerate(itertools.pairwise([0, *cuts, len(blocks)])):
+            y = y0
+            for block in blocks[first:last]:
+                self._placed.append((block, x0 + n * (self._column + 2 * self._gap), y))
+                y += block.height + self._gap
+
+    def _blocks(self) -> list[Block]:
+        solution, line = self._solution, self._line
+        names = action_names_of(solution.world, solution.profiles.n_actions)
+        n_agents = n_agents_of(solution.world)
+        widest = max(font(self._em).getlength(name) for name in names)
+        item = round(1.9 * self._em + widest + 0.9 * self._em)
+        per_line = max(1, min(n_agents, self._column // item))
+        blocks = [
+            Block(round(2.6 * line + line * math.ceil(n_agents / per_line)), self._happened(per_line, self._column // per_line))
+        ]
+        if solution.robots:
+            n_rows = min(SHOWN_PROFILES, len(solution.robot_profiles))
+            blocks.append(Block(line * (1 + n_rows), self._robots(n_rows)))
+        blocks += [Block(2 * line, self._human(human)) for human in solution.humans]
+        if self._is_grid and not self._goals:
+            blocks.append(Block(line, self._legend))
+        return blocks
+
+    # --- a frame ------------------------------------------------------------------------------------------------------
+
+    def frame(self, picture: Picture, captions: Sequence[Caption], title: str = "") -> Picture:
+        """The last of the captions with its picture; those before it are the past. ``title`` stands in the corner."""
+        image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
+        image = image_module.new("RGB", (self.width, self.height), PAPER)
+        image.paste(image_module.fromarray(self.marked(picture, captions[-1])), self.grid_xy)
+        draw = draw_module.Draw(image)
+        for block, x, y in self._placed:
+            block.paint(draw, x, y, captions)
+        if title:
+            _, x, y = self._placed[0]
+            draw.text((x + self._column, y), title, GREY, font(self._em), anchor="ra")
+        return np.asarray(image)
+
+    # --- on the grid --------------------------------------------------------------------------------------------------
+
+    def marked(self, picture: Picture, caption: Caption) -> Picture:
+        """A picture of a gridworld with goals, their values, and the agents' numbers."""
+        if not self._is_grid:
+            return picture
+        image = needed("PIL.Image", "analysis").fromarray(picture)
+        draw = needed("PIL.ImageDraw", "analysis").Draw(image)
+        if self._goals:
+            self._outline_goals(draw, caption)
+        else:
+            self._put_bars(draw, caption)
+        tile = self._tile
+        if tile >= 18:
+            size = max(11, round(0.36 * tile))
+            for agent, (x, y, *_) in enumerate(caption.state[1]):
+                badge = _badge(str(agent), self._colour.get(agent, OTHER), size)
+                image.paste(badge, ((x + 1) * tile - size, y * tile + 1), badge)
+        return np.asarray(image)
+
+    def _put_bars(self, draw: Any, caption: Caption) -> None:
+        """At the bottom of a cell that is a goal, a bar for each human who may get there: as long as its value."""
+        tile, humans = self._tile, self._solution.humans
+        thick = max(2, min(round(0.1 * tile), round(0.5 * tile) // max(1, len(humans))))
+        inset = max(1, tile // 16)
+        for h, human in enumerate(humans):
+            for note in caption.goals.get(human, []):
+                if note.cells is None or note.cells[:2] != note.cells[2:] or not note.value >= 0.005:
+                    continue
+                x, y = note.cells[0] * tile + inset, (note.cells[1] + 1) * tile - inset - (len(humans) - h) * thick
+                full = tile - 2 * inset
+                draw.rectangle((x, y, x + full - 1, y + thick - 1), PAPER)
+                length = max(1, round(full * min(1.0, note.value)))
+                draw.rectangle((x, y, x + length - 1, y + thick - 2), self._colour[human])
+
+    def _outline_goals(self, draw: Any, caption: Caption) -> None:
+        """Each goal that is pursued: a frame in the human's colour, and what it is worth here."""
+        tile, taken = self._tile, set[tuple[int, int, int, int]]()
+        thick = max(2, round(0.07 * tile))
+        text = font(max(10, round(0.27 * tile)))
+        for human, note in caption.pursued.items():
+            if note.cells is None:
+                continue
+            x1, y1, x2, y2 = note.cells
+            shift = thick * sum(cells == note.cells for cells in taken)
+            corners = (x1 * tile + shift, y1 * tile + shift, (x2 + 1) * tile - 1 - shift, (y2 + 1) * tile - 1 - shift)
+            draw.rectangle(corners, outline=self._colour[human], width=thick)
+            if tile >= 30 and not shift:
+                label = "done" if note.attained else _short(note.value)
+                x, y = x1 * tile + thick, (y2 + 1) * tile - thick
+                left, top, right, bottom = draw.textbbox((x + 2, y - 2), label, text, anchor="ls")
+                draw.rectangle((left - 2, top - 2, right + 2, bottom + 2), PAPER)
+                draw.text((x + 2, y - 2), label, self._colour[human], text, anchor="ls")
+            taken.add(note.cells)
+
+    # --- blocks -------------------------------------------------------------------------------------------------------
+
+    def _fit(self, text: str, room: float, size: int | None = None) -> str:
+        """The text, cut where there is no room for all of it."""
+        measure = font(size or self._em).getlength
+        if measure(text) <= room:
+            return text
+        while text and measure(text + "...") > room:
+            text = text[:-1]
+        return text.rstrip(" ,") + "..."
+
+    def _put_badge(self, draw: Any, agent: int, x: int, y: int) -> int:
+        """An agent's number in its colour, centred on the line at ``y``; how far to go on."""
+        size = round(1.35 * self._em)
+        badge = _badge(str(agent), self._colour.get(agent, OTHER), size)
+        draw._image.paste(badge, (x, y + (self._line - size) // 2), badge)
+        return size + round(0.45 * self._em)
+
+    def _text(self, draw: Any, x: float, y: int, text: str, colour: Colour = INK, anchor: str = "lm") -> None:
+        draw.text((x, y + self._line // 2), text, colour, font(self._em), anchor=anchor)
+
+    def _happened(self, per_line: int, item: int) -> Callable[..., None]:
+        def paint(draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
+            caption, width, line = captions[-1], self._column, self._line
+            draw.text((x, y), f"step {caption.step} of {caption.n_steps}", INK, font(round(1.2 * self._em)), anchor="la")
+            y += line
+            done = round(width * caption.step / max(1, caption.n_steps))
+            draw.rectangle((x, y + 2, x + width - 1, y + 5), TRACK)
+            if done:
+                draw.rectangle((x, y + 2, x + done - 1, y + 5), INK)
+            y += round(0.6 * line)
+            if not caption.did:
+                self._text(draw, x, y, "the start", GREY)
+                return
+            told = f"just happened, probability {number(caption.probability)}"
+            if caption.p_outcome < 1:
+                told += f" (outcome {number(caption.p_outcome)})"
+            self._text(draw, x, y, self._fit(told, width), GREY)
+            y += line
+            for n, (agent, action) in enumerate(caption.did.items()):
+                left, top = x + n % per_line * item, y + n // per_line * line
+                left += self._put_badge(draw, agent, left, top)
+                self._text(draw, left, top, action)
+
+        return paint
+
+    def _robots(self, n_rows: int) -> Callable[..., None]:
+        robots = self._solution.robots
+        names = action_names_of(self._solution.world, self._solution.profiles.n_actions)
+        measure = font(self._em).getlength
+        widest = max(map(measure, names)) * len(robots) + measure(" + ") * (len(robots) - 1)
+        mark = round(0.9 * self._em)  # of what comes next
+        label = round(min(widest, 0.55 * self._column)) + round(0.5 * self._em)
+        figure = round(measure("0.000"))
+
+        def paint(draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
+            caption, line = captions[-1], self._line
+            left = x
+            for robot in robots[:6]:
+                left += self._put_badge(draw, robot, left, y)
+            told = "does here, with probability" if len(robots) == 1 else "do here, with probability"
+            self._text(draw, left, y, self._fit(END if not caption.robots else told, x + self._column - left), GREY)
+            bar_x = x + mark + label
+            full = self._column - mark - label - figure - self._gap
+            for actions, p in caption.robots[:n_rows]:
+                y += line
+                middle = y + line // 2
+                if actions == caption.next_robots:
+                    high = round(0.32 * self._em)
+                    draw.polygon([(x, middle - high), (x + round(1.4 * high), middle), (x, middle + high)], fill=INK)
+                self._text(draw, x + mark, y, self._fit(" + ".join(actions), label))
+                thick = round(0.3 * self._em)
+                draw.rectangle((bar_x, middle - thick, bar_x + full - 1, middle + thick), TRACK)
+                if length := round(full * p):
+                    draw.rectangle((bar_x, middle - thick, bar_x + length - 1, middle + thick), ROBOT)
+                self._text(draw, x + self._column, y, number(p), anchor="rm")
+
+        return paint
+
+    def _human(self, human: int) -> Callable[..., None]:
+        def paint(draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
+            caption, line = captions[-1], self._line
+            left = x + self._put_badge(draw, human, x, y)
+            power = caption.power.get(human)
+            self._text(draw, left, y, END if power is None else f"power {number(power)}")
+            begin = left + round(font(self._em).getlength("power 0.000e-00")) + self._gap
+            self._sparkline(draw, (begin, y + 3, x + self._column, y + line - 3), human, captions)
+            told, is_grey = _told_goals(caption, human)
+            self._text(draw, left, y + line, self._fit(told, x + self._column - left), GREY if is_grey else self._colour[human])
+
+        return paint
+
+    def _sparkline(self, draw: Any, box: tuple[int, int, int, int], human: int, captions: Sequence[Caption]) -> None:
+        """Power so far, from 0 to the most that anybody has in the film; the whole width is the whole episode."""
+        x1, y1, x2, y2 = box
+        n_steps = max(1, captions[-1].n_steps - 1)  # there is no power at the end
+        draw.line((x1, y2, x2, y2), TRACK, 1)
+        points = [
+            (x1 + (x2 - x1 - 3) * caption.step / n_steps, y2 - (y2 - y1) * caption.power[human] / self._most_power)
+            for caption in captions
+            if human in caption.power
+        ]
+        if len(points) > 1:
+            draw.line(points, self._colour[human], 2)
+        if points:
+            x, y = points[-1]
+            draw.ellipse((x - 3, y - 3, x + 3, y + 3), self._colour[human])
+
+    def _legend(self, draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
+        middle, thick, size = y + self._line // 2, max(2, round(0.1 * self._tile)), round(1.6 * self._em)
+        draw.rectangle((x, middle - thick // 2, x + size - 1, middle - thick // 2 + thick - 1), TRACK)
+        colour = self._colour[self._solution.humans[0]]
+        draw.rectangle((x, middle - thick // 2, x + round(0.6 * size), middle - thick // 2 + thick - 1), colour)
+        left = x + size + round(0.5 * self._em)
+        self._text(draw, left, y, self._fit("value of that goal (full: 1)", x + self._column - left), GREY)
+
+
+def _told_goals(caption: Caption, human: int) -> tuple[str, bool]:
+    """What a human wants, or might get; and whether that is a side note."""
+    if human in caption.pursued:
+        note = caption.pursued[human]
+        if note.attained or note.value != note.value:
+            return f"wants {note.label}: {'attained' if note.attained else 'not attained'}", False
+        return f"wants {note.label}: value {number(note.value)}", False
+    best = [note for note in caption.best_goals(human, SHOWN_GOALS) if note.value >= 0.0005]
+    if not best:
+        return ("" if not caption.power else "no goal is within reach"), True
+    return "best: " + ", ".join(f"{_named(note)} {_short(note.value)}" for note in best), True
+
+
+def _named(note: GoalNote) -> str:
+    return f"({note.label})" if note.cells is not None else note.label
+
+
+def _short(value: float) -> str:
+    """A value of at most 1 in three characters, where there is little room."""
+    if value != value:
+        return "-"
+    return f"{value:.1f}" if value >= 0.995 else f"{value:.2f}".lstrip("0") if value >= 0.005 else "~0" if value > 0 else "0"
+
+
+def _split(heights: Sequence[int], n: int, gap: int) -> tuple[list[int], int]:
+    """Where to cut a row of blocks into ``n`` columns so that the highest is as low as possible; and how high that is."""
+
+    def height_of(cuts: tuple[int, ...]) -> int:
+        return max(
+            sum(heights[first:last]) + gap * (last - first - 1)
+            for first, last in itertools.pairwise([0, *cuts, len(heights)])
+        )
+
+    cuts = min(itertools.combinations(range(1, len(heights)), n - 1), key=height_of)
+    return list(cuts), height_of(cuts)
+
+
+@lru_cache(maxsize=256)
+def _badge(text: str, colour: Colour, size: int) -> Any:
+    """A disc with a number, with smooth edges: painted four times as large and made smaller."""
+    image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
+    large = 4 * size
+    image = image_module.new("RGBA", (large, large), (*colour, 0))
+    draw = draw_module.Draw(image)
+    draw.ellipse((0, 0, large - 1, large - 1), (255, 255, 255, 255))
+    draw.ellipse((4, 4, large - 5, large - 5), (*colour, 255))
+    letters = font(round((0.68 if len(text) == 1 else 0.55) * large))
+    draw.text((large / 2, large / 2), text, (255, 255, 255, 255), letters, anchor="mm")
+    return image.resize((size, size), image_module.Resampling.LANCZOS)

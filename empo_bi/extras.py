@@ -1,0 +1,14 @@
+"""Libraries that come with extras of the installation: :func:`needed`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def needed(module: str, extra: str) -> Any:
+    """Import an optional module, or say which extra of the installation has it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{module} is needed for this and is not installed; pip install 'empo-bi[{extra}]'") from error
