@@ -51,7 +51,8 @@ class Caption:
     robots : [(actions, probability), ...], all profiles of the robots here, the likeliest first; empty at the end
     next_robots : the actions that are taken next, None at the end
     power : {human: X_h}; empty at the end
-    goals : {human: notes on its goals}
+    attained : {human: goals that are attained in this state}
+    goals : {human: notes on the goals that it has here}; none at the end
     pursued : {human: note}, of the goals that humans pursue in this episode
     """
 
@@ -64,6 +65,7 @@ class Caption:
     robots: list[tuple[tuple[str, ...], float]]
     next_robots: tuple[str, ...] | None
     power: dict[int, float]
+    attained: dict[int, list[Any]]
     goals: dict[int, list[GoalNote]]
     pursued: dict[int, GoalNote]
 
@@ -71,6 +73,12 @@ class Caption:
     def probability(self) -> float:
         """Of what just happened, actions and outcome."""
         return self.p_actions * self.p_outcome
+
+    def shown_robots(self, n: int) -> list[tuple[tuple[str, ...], float]]:
+        """The ``n`` likeliest profiles of the robots; the one that comes next is among them, if need be as the last."""
+        shown, rest = self.robots[:n], self.robots[n:]
+        coming = [entry for entry in rest if entry[0] == self.next_robots]
+        return [*shown[: n - 1], *coming] if coming else shown
 
     def best_goals(self, human: int, n: int) -> list[GoalNote]:
         """The goals of a human that are worth most here, at most ``n``."""
@@ -90,9 +98,8 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
     for k, state in enumerate(states):
         t, place = int(rollouts.level_NT[i, k]), int(rollouts.place_NT[i, k])
         report = solution.at(state)
-        attained_HG = attained_HG | bits_of(
-            solution.goal_columns.attained(t, np.array([place])), attained_HG.size
-        ).reshape(attained_HG.shape)
+        now_HG = bits_of(solution.goal_columns.attained(t, np.array([place])), attained_HG.size).reshape(attained_HG.shape)
+        attained_HG = attained_HG | now_HG
         did, p_actions, p_outcome = {}, 1.0, 1.0
         if k > 0:
             before = int(rollouts.level_NT[i, k - 1]), int(rollouts.place_NT[i, k - 1])
@@ -116,8 +123,14 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
                 ],
                 next_robots=None if following is None else tuple(names[following[robot]] for robot in solution.robots),
                 power=report.power,
+                attained={
+                    human: [goal for goal, is_attained in zip(solution.goals[human], now_HG[h], strict=False) if is_attained]
+                    for h, human in enumerate(solution.humans)
+                },
                 goals=notes,
-                pursued={human: _pursued(solution, human, goal, notes, attained_HG) for human, goal in rollouts.goals.items()},
+                pursued={
+                    human: _pursued(solution, human, goal, notes, attained_HG) for human, goal in rollouts.goals.items()
+                },
             )
         )
     return found
@@ -150,10 +163,8 @@ def _note(solution: Solution, human: int, goal: Any, value: float, attained_HG: 
     return GoalNote(goal, label_of(goal), goal.target_rect if isinstance(goal, ReachGoal) else None, value, attained)
 
 
-def _pursued(
-    solution: Solution, human: int, goal: Any, notes: dict[int, list[GoalNote]], attained_HG: Any
-) -> GoalNote:
-    """The note on a human's goal; where all is over, nobody has goals any more, and what counts is whether it was attained."""
+def _pursued(solution: Solution, human: int, goal: Any, notes: dict[int, list[GoalNote]], attained_HG: Any) -> GoalNote:
+    """The note on a human's goal; at the end nobody has goals any more, and what counts is whether it was attained."""
     here: Iterable[GoalNote] = (note for note in notes.get(human, []) if note.goal == goal)
     return next(iter(here), None) or _note(solution, human, goal, math.nan, attained_HG)
 

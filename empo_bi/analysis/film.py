@@ -6,6 +6,7 @@ What the panel says is in :mod:`empo_bi.analysis.captions`, how it is drawn in :
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.analysis.captions import Caption, captions_of
 from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, font, number
@@ -26,6 +28,8 @@ from empo_bi.world.gridworld import GridWorld
 TILE, SHEET_TILE = 48, 32
 VIDEO_RATE = 20  # frames per second; steps are shown for whole numbers of them
 LAST = 3  # how many times longer the last frame of an episode is shown
+UNCHANGED = 255  # the place in the palette of a GIF that lets through what was there before
+EXACT_COLOURS = 160
 SUFFIXES = (".gif", ".mp4", ".png")
 
 
@@ -89,7 +93,9 @@ def save_film(
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"{path}: films are written as {', '.join(SUFFIXES)} (a picture of all steps); end the name with one")
+        raise ValueError(
+            f"{path}: films are written as {', '.join(SUFFIXES)} (a picture of all steps); end the name with one"
+        )
     if not 0 < seconds_per_step < math.inf:
         raise ValueError(f"seconds_per_step={seconds_per_step!r}; give a positive number")
     if columns is not None and index(columns) < 1:
@@ -205,7 +211,7 @@ class _Film:
 def _told(head: str, caption: Caption) -> list[str]:
     """Three lines below a small picture."""
     if caption.did:
-        head += f", probability {number(caption.probability)}"
+        head += f", p = {number(caption.probability)}"
     did = ", ".join(f"{agent} {action}" for agent, action in caption.did.items()) or "the start"
     power = ", ".join(map(number, caption.power.values()))
     return [head, did, f"power {power}" if power else "the end"]
@@ -260,17 +266,46 @@ def _write_png(path: Path, picture: Picture) -> None:
 
 
 def _write_gif(path: Path, pictures: list[Picture], shown: list[int], seconds: float) -> None:
-    """One palette for all frames, of which only what changes is written; without dithering, which would flicker."""
+    """One palette for all frames; what does not change from one to the next is left transparent, which packs well."""
     image_module = needed("PIL.Image", "analysis")
-    colours, count = np.unique(np.concatenate([picture.reshape(-1, 3) for picture in pictures]), axis=0, return_counts=True)
-    # Each colour counts by the square root of its pixels: small things have colours, too, and walls are large.
-    many = np.repeat(colours, np.ceil(np.sqrt(count)).astype(int), axis=0)
-    side = math.ceil(math.sqrt(len(many)))
-    swatch = np.resize(many, (side, side, 3)).astype(np.uint8)
-    palette = image_module.fromarray(swatch).quantize(255, image_module.Quantize.MEDIANCUT, kmeans=2)
-    images = [image_module.fromarray(p).quantize(palette=palette, dither=image_module.Dither.NONE) for p in pictures]
+    palette_C3, indexed = _with_one_palette(pictures)
+    images = []
+    for before, now in itertools.pairwise([None, *indexed]):
+        assert now is not None
+        image = image_module.fromarray(now if before is None else np.where(now == before, UNCHANGED, now).astype(np.uint8))
+        image.putpalette(palette_C3.tobytes())
+        images.append(image)
     duration = [max(20, 10 * round(100 * seconds * times)) for times in shown]
-    images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0, optimize=False)
+    images[0].save(
+        path, save_all=True, append_images=images[1:], duration=duration, loop=0, optimize=False, disposal=1,
+        transparency=UNCHANGED,
+    )  # fmt: skip
+
+
+def _with_one_palette(pictures: list[Picture]) -> tuple[npt.NDArray[np.uint8], list[Picture]]:
+    """A palette (256, 3), and pictures as (H, W) places in it; the last place is free.
+
+    Most of a picture has few colours, which are kept as they are. The many that smooth edges have share what is left: each
+    becomes the nearest of them. There is no dithering, which would flicker.
+    """
+    packed = [picture.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32) for picture in pictures]
+    code_U, count_U = np.unique(np.concatenate([p.ravel() for p in packed]), return_counts=True)
+    colour_U3 = np.stack([code_U >> 16, code_U >> 8 & 255, code_U & 255], axis=1).astype(np.uint8)
+    kept = colour_U3[np.argsort(-count_U, kind="stable")[:EXACT_COLOURS]]
+    if len(colour_U3) > EXACT_COLOURS:
+        image_module = needed("PIL.Image", "analysis")
+        others = colour_U3[np.argsort(-count_U, kind="stable")[EXACT_COLOURS:]]
+        shared = image_module.fromarray(others[np.newaxis]).quantize(UNCHANGED - EXACT_COLOURS, kmeans=1).getpalette()
+        kept = np.concatenate([kept, np.array(shared, dtype=np.uint8).reshape(-1, 3)[: UNCHANGED - EXACT_COLOURS]])
+    palette_C3 = np.zeros((256, 3), dtype=np.uint8)
+    palette_C3[: len(kept)] = kept
+    place_U = np.concatenate(
+        [
+            ((part[:, np.newaxis].astype(np.int32) - kept.astype(np.int32)) ** 2).sum(axis=2).argmin(axis=1)
+            for part in np.array_split(colour_U3, max(1, len(colour_U3) // 1000))
+        ]
+    ).astype(np.uint8)
+    return palette_C3, [place_U[np.searchsorted(code_U, p)] for p in packed]
 
 
 def _write_mp4(path: Path, pictures: list[Picture], shown: list[int], seconds: float) -> None:
@@ -283,4 +318,3 @@ def _write_mp4(path: Path, pictures: list[Picture], shown: list[int], seconds: f
             even = np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
             for _ in range(max(1, round(VIDEO_RATE * seconds * times))):
                 video.write_frame(even)
-

@@ -20,18 +20,19 @@ from empo_bi.analysis.captions import Caption, GoalNote, action_names_of
 from empo_bi.dag.python_world import n_agents_of
 from empo_bi.extras import needed
 from empo_bi.results.solution import Solution
+from empo_bi.world.goals import ReachGoal
 from empo_bi.world.gridworld import GridWorld
 
 Picture = npt.NDArray[np.uint8]
 Colour = tuple[int, int, int]
 
-INK, PAPER, GREY, TRACK = (36, 38, 44), (255, 255, 255), (104, 109, 119), (226, 228, 232)
+INK, PAPER, GREY, TRACK = (36, 38, 44), (255, 255, 255), (104, 109, 119), (212, 215, 221)
 ROBOT, OTHER = (60, 64, 72), (128, 90, 150)
 # Okabe and Ito's, darkened until white numbers can be read on them.
 HUMANS: tuple[Colour, ...] = ((0, 101, 168), (200, 80, 0), (0, 128, 96), (160, 74, 128), (120, 92, 20), (40, 136, 176))
 MIN_TEXT = 13
 SHOWN_PROFILES, SHOWN_GOALS = 4, 3
-END = "the end"
+END, TICK = "the end", "tick"
 
 
 @lru_cache(maxsize=16)
@@ -46,6 +47,11 @@ def number(value: float) -> str:
     if value == 0 or 0.0005 <= abs(value) < 10:
         return f"{value:.3f}"
     return f"{value:.3g}"
+
+
+def share(p: float) -> str:
+    """A probability with three digits, whatever it is; those that are nearly 0 are told from 0."""
+    return "~0" if 0 < p < 0.0005 else f"{p:.3f}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Overlay:
         self._solution, self._tile, self._goals, self._most_power = solution, tile, goals, most_power
         self._em = max(MIN_TEXT, round(0.29 * tile))
         self._line, self._pad, self._gap = round(1.55 * self._em), round(0.9 * self._em), round(0.7 * self._em)
-        self._colour = {robot: ROBOT for robot in solution.robots}
+        self._colour = dict.fromkeys(solution.robots, ROBOT)
         self._colour |= {human: HUMANS[h % len(HUMANS)] for h, human in enumerate(solution.humans)}
         self._is_grid = isinstance(solution.world, GridWorld)
         self._arrange(*picture)
@@ -86,7 +92,7 @@ class Overlay:
         for is_below, n in itertools.product((True, False), (1, 2, 3)):
             if is_below:
                 width = max(columns + 2 * pad, n * least + (n - 1) * gap + 2 * pad)
-                column = (width - 2 * pad - (n - 1) * gap) // n
+                column = min(30 * self._em, (width - 2 * pad - (n - 1) * gap) // n)
             else:
                 column = least
                 width = columns + n * least + (n - 1) * gap + 3 * pad
@@ -96,16 +102,16 @@ class Overlay:
                 continue
             cuts, inner = _split([block.height for block in blocks], n, self._gap)
             height = rows + inner + 3 * pad if is_below else max(rows, inner) + 2 * pad
-            # Frames twice as wide as high fit pages and screens; others count as if they were larger.
-            stretch = max(width / height / 2.2, height / width / 1.1, 1.0)
+            # Frames up to twice as wide as high fit pages and screens; others, unless the world is, count as if larger.
+            stretch = max(width / height / max(2.2, columns / rows), height / width / max(1.1, rows / columns), 1.0)
             score = round(width * height * stretch)
             if not best or score < best[0]:
                 best = (score, width, height, column, int(is_below), *cuts)
-        _, width, height, self._column, is_below, *cuts = best
+        _, width, height, self._column, goes_below, *cuts = best
         self.width, self.height = width + width % 2, height + height % 2  # videos want even numbers
-        left = (self.width - columns) // 2 if is_below else pad
+        left = (self.width - columns) // 2 if goes_below else pad
         self.grid_xy = left, pad
-        x0, y0 = (pad, rows + 2 * pad) if is_below else (columns + 2 * pad, pad)
+        x0, y0 = (pad, rows + 2 * pad) if goes_below else (columns + 2 * pad, pad)
         self._placed: list[tuple[Block, int, int]] = []
         blocks = self._blocks()
         for n, (first, last) in enumerate(itertools.pairwise([0, *cuts, len(blocks)])):
@@ -122,15 +128,21 @@ class Overlay:
         item = round(1.9 * self._em + widest + 0.9 * self._em)
         per_line = max(1, min(n_agents, self._column // item))
         blocks = [
-            Block(round(2.6 * line + line * math.ceil(n_agents / per_line)), self._happened(per_line, self._column // per_line))
+            Block(
+                round(2.6 * line + line * math.ceil(n_agents / per_line)), self._happened(per_line, self._column // per_line)
+            )
         ]
         if solution.robots:
             n_rows = min(SHOWN_PROFILES, len(solution.robot_profiles))
             blocks.append(Block(line * (1 + n_rows), self._robots(n_rows)))
         blocks += [Block(2 * line, self._human(human)) for human in solution.humans]
-        if self._is_grid and not self._goals:
+        if self._is_grid and not self._goals and self._has_cell_goals():
             blocks.append(Block(line, self._legend))
         return blocks
+
+    def _has_cell_goals(self) -> bool:
+        goals = [goal for known in self._solution.goals.values() for goal in known if isinstance(goal, ReachGoal)]
+        return any(goal.target_rect[:2] == goal.target_rect[2:] for goal in goals)
 
     # --- a frame ------------------------------------------------------------------------------------------------------
 
@@ -170,7 +182,7 @@ class Overlay:
     def _put_bars(self, draw: Any, caption: Caption) -> None:
         """At the bottom of a cell that is a goal, a bar for each human who may get there: as long as its value."""
         tile, humans = self._tile, self._solution.humans
-        thick = max(2, min(round(0.1 * tile), round(0.5 * tile) // max(1, len(humans))))
+        thick = max(3, min(round(0.13 * tile), round(0.3 * tile) // max(1, len(humans))))
         inset = max(1, tile // 16)
         for h, human in enumerate(humans):
             for note in caption.goals.get(human, []):
@@ -178,15 +190,15 @@ class Overlay:
                     continue
                 x, y = note.cells[0] * tile + inset, (note.cells[1] + 1) * tile - inset - (len(humans) - h) * thick
                 full = tile - 2 * inset
-                draw.rectangle((x, y, x + full - 1, y + thick - 1), PAPER)
+                edge = thick >= 5
+                draw.rectangle((x, y, x + full - 1, y + thick - 1), TRACK, PAPER if edge else None)
                 length = max(1, round(full * min(1.0, note.value)))
-                draw.rectangle((x, y, x + length - 1, y + thick - 2), self._colour[human])
+                draw.rectangle((x, y + edge, x + length - 1, y + thick - 1 - edge), self._colour[human])
 
     def _outline_goals(self, draw: Any, caption: Caption) -> None:
         """Each goal that is pursued: a frame in the human's colour, and what it is worth here."""
         tile, taken = self._tile, set[tuple[int, int, int, int]]()
         thick = max(2, round(0.07 * tile))
-        text = font(max(10, round(0.27 * tile)))
         for human, note in caption.pursued.items():
             if note.cells is None:
                 continue
@@ -194,13 +206,22 @@ class Overlay:
             shift = thick * sum(cells == note.cells for cells in taken)
             corners = (x1 * tile + shift, y1 * tile + shift, (x2 + 1) * tile - 1 - shift, (y2 + 1) * tile - 1 - shift)
             draw.rectangle(corners, outline=self._colour[human], width=thick)
-            if tile >= 30 and not shift:
-                label = "done" if note.attained else _short(note.value)
-                x, y = x1 * tile + thick, (y2 + 1) * tile - thick
-                left, top, right, bottom = draw.textbbox((x + 2, y - 2), label, text, anchor="ls")
-                draw.rectangle((left - 2, top - 2, right + 2, bottom + 2), PAPER)
-                draw.text((x + 2, y - 2), label, self._colour[human], text, anchor="ls")
+            if tile >= 18 and not shift:
+                self._put_worth(draw, note, self._colour[human], (x1 * tile + thick, (y2 + 1) * tile - thick))
             taken.add(note.cells)
+
+    def _put_worth(self, draw: Any, note: GoalNote, colour: Colour, corner: tuple[int, int]) -> None:
+        """In the lower left corner of a goal what it is worth, or a tick if it is attained."""
+        (x, y), size = corner, max(11, round(0.36 * self._tile))
+        label = _short(note.value)
+        if note.attained:
+            tick = _badge(TICK, colour, size)
+            draw._image.paste(tick, (x + 1, y - size), tick)
+        elif label and self._tile >= 30:
+            text = font(max(10, round(0.27 * self._tile)))
+            left, top, right, bottom = draw.textbbox((x + 2, y - 2), label, text, anchor="ls")
+            draw.rectangle((left - 2, top - 2, right + 2, bottom + 2), PAPER)
+            draw.text((x + 2, y - 2), label, colour, text, anchor="ls")
 
     # --- blocks -------------------------------------------------------------------------------------------------------
 
@@ -262,37 +283,59 @@ class Overlay:
             left = x
             for robot in robots[:6]:
                 left += self._put_badge(draw, robot, left, y)
-            told = "does here, with probability" if len(robots) == 1 else "do here, with probability"
-            self._text(draw, left, y, self._fit(END if not caption.robots else told, x + self._column - left), GREY)
+            told = "plays here, by probability" if len(robots) == 1 else "policy here"
+            room = x + self._column - left
+            if caption.robots:
+                hint = round(measure("next"))
+                self._text(draw, x + self._column, y, "next", GREY, anchor="rm")
+                self._put_mark(draw, x + self._column - hint - mark, y, GREY)
+                room -= hint + mark + self._gap
+            self._text(draw, left, y, self._fit(told if caption.robots else END, room), GREY)
             bar_x = x + mark + label
             full = self._column - mark - label - figure - self._gap
-            for actions, p in caption.robots[:n_rows]:
+            for actions, p in caption.shown_robots(n_rows):
                 y += line
                 middle = y + line // 2
                 if actions == caption.next_robots:
-                    high = round(0.32 * self._em)
-                    draw.polygon([(x, middle - high), (x + round(1.4 * high), middle), (x, middle + high)], fill=INK)
+                    self._put_mark(draw, x, y, INK)
                 self._text(draw, x + mark, y, self._fit(" + ".join(actions), label))
                 thick = round(0.3 * self._em)
                 draw.rectangle((bar_x, middle - thick, bar_x + full - 1, middle + thick), TRACK)
                 if length := round(full * p):
                     draw.rectangle((bar_x, middle - thick, bar_x + length - 1, middle + thick), ROBOT)
-                self._text(draw, x + self._column, y, number(p), anchor="rm")
+                self._text(draw, x + self._column, y, share(p), anchor="rm")
 
         return paint
+
+    def _put_mark(self, draw: Any, x: int, y: int, colour: Colour) -> None:
+        """A small triangle to the right, for what comes next."""
+        middle, high = y + self._line // 2, round(0.32 * self._em)
+        draw.polygon([(x, middle - high), (x + round(1.4 * high), middle), (x, middle + high)], fill=colour)
 
     def _human(self, human: int) -> Callable[..., None]:
         def paint(draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
             caption, line = captions[-1], self._line
             left = x + self._put_badge(draw, human, x, y)
             power = caption.power.get(human)
-            self._text(draw, left, y, END if power is None else f"power {number(power)}")
+            self._text(draw, left, y, f"power {number(math.nan if power is None else power)}")
             begin = left + round(font(self._em).getlength("power 0.000e-00")) + self._gap
             self._sparkline(draw, (begin, y + 3, x + self._column, y + line - 3), human, captions)
-            told, is_grey = _told_goals(caption, human)
-            self._text(draw, left, y + line, self._fit(told, x + self._column - left), GREY if is_grey else self._colour[human])
+            room = x + self._column - left
+            if human in caption.pursued:
+                self._text(draw, left, y + line, self._fit(_told_goal(caption.pursued[human]), room), self._colour[human])
+            elif caption.power:
+                self._text(draw, left, y + line, self._told_goals(caption, human, room), GREY)
 
         return paint
+
+    def _told_goals(self, caption: Caption, human: int, room: float) -> str:
+        """The goals that are worth most here, as many as there is room for."""
+        best = [note for note in caption.best_goals(human, SHOWN_GOALS) if note.value >= 0.0005]
+        if not best:
+            return "no goal is within reach"
+        told = ["best: " + ", ".join(f"{_named(note)} {_short(note.value)}" for note in best[:n]) for n in range(1, 4)]
+        fitting = [text for text in told if self._fit(text, room) == text]
+        return fitting[-1] if fitting else self._fit(told[0], room)
 
     def _sparkline(self, draw: Any, box: tuple[int, int, int, int], human: int, captions: Sequence[Caption]) -> None:
         """Power so far, from 0 to the most that anybody has in the film; the whole width is the whole episode."""
@@ -300,15 +343,18 @@ class Overlay:
         n_steps = max(1, captions[-1].n_steps - 1)  # there is no power at the end
         draw.line((x1, y2, x2, y2), TRACK, 1)
         points = [
-            (x1 + (x2 - x1 - 3) * caption.step / n_steps, y2 - (y2 - y1) * caption.power[human] / self._most_power)
+            (
+                x1 + (x2 - x1 - self._em // 4) * caption.step / n_steps,
+                y2 - (y2 - y1) * caption.power[human] / self._most_power,
+            )
             for caption in captions
             if human in caption.power
         ]
         if len(points) > 1:
-            draw.line(points, self._colour[human], 2)
+            draw.line(points, self._colour[human], max(2, self._em // 7))
         if points:
-            x, y = points[-1]
-            draw.ellipse((x - 3, y - 3, x + 3, y + 3), self._colour[human])
+            (x, y), radius = points[-1], max(3, self._em // 5)
+            draw.ellipse((x - radius, y - radius, x + radius, y + radius), self._colour[human])
 
     def _legend(self, draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
         middle, thick, size = y + self._line // 2, max(2, round(0.1 * self._tile)), round(1.6 * self._em)
@@ -316,20 +362,14 @@ class Overlay:
         colour = self._colour[self._solution.humans[0]]
         draw.rectangle((x, middle - thick // 2, x + round(0.6 * size), middle - thick // 2 + thick - 1), colour)
         left = x + size + round(0.5 * self._em)
-        self._text(draw, left, y, self._fit("value of that goal (full: 1)", x + self._column - left), GREY)
+        self._text(draw, left, y, self._fit("in cells: value of that goal, 0 to 1", x + self._column - left), GREY)
 
 
-def _told_goals(caption: Caption, human: int) -> tuple[str, bool]:
-    """What a human wants, or might get; and whether that is a side note."""
-    if human in caption.pursued:
-        note = caption.pursued[human]
-        if note.attained or note.value != note.value:
-            return f"wants {note.label}: {'attained' if note.attained else 'not attained'}", False
-        return f"wants {note.label}: value {number(note.value)}", False
-    best = [note for note in caption.best_goals(human, SHOWN_GOALS) if note.value >= 0.0005]
-    if not best:
-        return ("" if not caption.power else "no goal is within reach"), True
-    return "best: " + ", ".join(f"{_named(note)} {_short(note.value)}" for note in best), True
+def _told_goal(note: GoalNote) -> str:
+    """What has become of the goal that a human pursues."""
+    if note.attained or note.value != note.value:
+        return f"wants {note.label}: {'attained' if note.attained else 'not attained'}"
+    return f"wants {note.label}: value {number(note.value)}"
 
 
 def _named(note: GoalNote) -> str:
@@ -337,9 +377,9 @@ def _named(note: GoalNote) -> str:
 
 
 def _short(value: float) -> str:
-    """A value of at most 1 in three characters, where there is little room."""
+    """A value of at most 1 in three characters, where there is little room; nothing where there is none."""
     if value != value:
-        return "-"
+        return ""
     return f"{value:.1f}" if value >= 0.995 else f"{value:.2f}".lstrip("0") if value >= 0.005 else "~0" if value > 0 else "0"
 
 
@@ -352,19 +392,25 @@ def _split(heights: Sequence[int], n: int, gap: int) -> tuple[list[int], int]:
             for first, last in itertools.pairwise([0, *cuts, len(heights)])
         )
 
-    cuts = min(itertools.combinations(range(1, len(heights)), n - 1), key=height_of)
-    return list(cuts), height_of(cuts)
+    height_by_cuts = {cuts: height_of(cuts) for cuts in itertools.combinations(range(1, len(heights)), n - 1)}
+    enough = min(height_by_cuts.values()) + 2 * gap  # first columns are filled first where that costs next to nothing
+    cuts = max(cuts for cuts, height in height_by_cuts.items() if height <= enough)
+    return list(cuts), height_by_cuts[cuts]
 
 
 @lru_cache(maxsize=256)
 def _badge(text: str, colour: Colour, size: int) -> Any:
-    """A disc with a number, with smooth edges: painted four times as large and made smaller."""
+    """A disc with a number or a tick, with smooth edges: painted four times as large and made smaller."""
     image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
     large = 4 * size
     image = image_module.new("RGBA", (large, large), (*colour, 0))
     draw = draw_module.Draw(image)
     draw.ellipse((0, 0, large - 1, large - 1), (255, 255, 255, 255))
     draw.ellipse((4, 4, large - 5, large - 5), (*colour, 255))
+    if text == TICK:
+        points = [(0.26 * large, 0.52 * large), (0.44 * large, 0.7 * large), (0.75 * large, 0.32 * large)]
+        draw.line(points, (255, 255, 255, 255), round(0.13 * large), joint="curve")
+        return image.resize((size, size), image_module.Resampling.LANCZOS)
     letters = font(round((0.68 if len(text) == 1 else 0.55) * large))
     draw.text((large / 2, large / 2), text, (255, 255, 255, 255), letters, anchor="mm")
     return image.resize((size, size), image_module.Resampling.LANCZOS)
