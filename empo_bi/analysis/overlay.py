@@ -219,8 +219,8 @@ class Overlay:
             draw._image.paste(tick, (x + 1, y - size), tick)
         elif label and self._tile >= 30:
             text = font(max(10, round(0.27 * self._tile)))
-            left, top, right, bottom = draw.textbbox((x + 2, y - 2), label, text, anchor="ls")
-            draw.rectangle((left - 2, top - 2, right + 2, bottom + 2), PAPER)
+            left, top, right, _ = draw.textbbox((x + 2, y - 2), label, text, anchor="ls")
+            draw.rectangle((left - 2, top - 2, right + 2, y - 1), PAPER)
             draw.text((x + 2, y - 2), label, colour, text, anchor="ls")
 
     # --- blocks -------------------------------------------------------------------------------------------------------

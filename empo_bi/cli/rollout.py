@@ -29,7 +29,7 @@ class HumanGoal(Assignment):
 @click.command(short_help="Draw episodes of a run: a film, or in words.")
 @click.argument("run", type=click.Path())
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE",
-              help="Write a film: .gif, .mp4, or .png for pictures of all steps. Without it, episodes are told.")  # fmt: skip
+              help="A film: .gif, .mp4, or .png for pictures of all steps. Without it, episodes are told.")  # fmt: skip
 @click.option("--episodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
               help="How many; in a film, one after the other.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other seeds give other episodes.")
