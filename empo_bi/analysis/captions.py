@@ -139,7 +139,7 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
 def action_names_of(world: Any, n_actions: int) -> list[str]:
     """Names of actions, or their numbers where a world has no names."""
     names = getattr(world, "action_names", None)
-    return [str(name) for name in names] if names is not None else [str(action) for action in range(n_actions)]
+    return [str(name) for name in names] if names is not None else [f"action {action}" for action in range(n_actions)]
 
 
 def label_of(goal: Any) -> str:

@@ -46,7 +46,7 @@ def number(value: float) -> str:
         return "-"
     if value == 0 or 0.0005 <= abs(value) < 10:
         return f"{value:.3f}"
-    return f"{value:.3g}"
+    return f"{value:.3g}" if abs(value) > 1 else f"{value:.2g}"
 
 
 def share(p: float) -> str:
@@ -257,9 +257,9 @@ class Overlay:
             if not caption.did:
                 self._text(draw, x, y, "the start", GREY)
                 return
-            told = f"just happened, probability {number(caption.probability)}"
+            told = f"just now: p = {number(caption.probability)}"
             if caption.p_outcome < 1:
-                told += f" (outcome {number(caption.p_outcome)})"
+                told += f" (chance {number(caption.p_outcome)})"
             self._text(draw, x, y, self._fit(told, width), GREY)
             y += line
             for n, (agent, action) in enumerate(caption.did.items()):
@@ -330,7 +330,7 @@ class Overlay:
 
     def _told_goals(self, caption: Caption, human: int, room: float) -> str:
         """The goals that are worth most here, as many as there is room for."""
-        best = [note for note in caption.best_goals(human, SHOWN_GOALS) if note.value >= 0.0005]
+        best = [note for note in caption.best_goals(human, SHOWN_GOALS) if note.value >= 0.005]
         if not best:
             return "no goal is within reach"
         told = ["best: " + ", ".join(f"{_named(note)} {_short(note.value)}" for note in best[:n]) for n in range(1, 4)]

@@ -65,7 +65,7 @@ def steps_of(rollouts: Rollouts, i: int) -> Iterator[tuple[Solution, int, int, A
 
 
 def names_of(solution: Solution, actions: Any) -> tuple[str, ...]:
-    names = getattr(solution.world, "action_names", None) or ["0", "1"]
+    names = getattr(solution.world, "action_names", None) or ["action 0", "action 1"]
     return tuple(names[a] for a in actions)
 
 
@@ -178,6 +178,8 @@ def test_numbers_are_written_in_few_characters() -> None:
         "3.4e-05",
         "-",
     ]
+    room = 18 * 14  # of the narrowest column
+    assert overlay.font(14).getlength("just now: p = 3.4e-05 (chance 3.4e-05)") < room
     assert [overlay.share(p) for p in (0.0, 1e-5, 0.0006, 1.0)] == ["0.000", "~0", "0.001", "1.000"]
     assert [overlay._short(p) for p in (0.0, 1e-4, 0.25, 0.999, math.nan)] == ["0", "~0", ".25", "1.0", ""]
 
