@@ -244,6 +244,43 @@ def test_bars_in_cells_are_as_long_as_values() -> None:
     assert n_bars > 3
 
 
+def test_the_panel_says_what_the_solution_says(rollouts: Rollouts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are caught on their way to the picture, and expected from arrays of levels."""
+    told: list[str] = []
+    painted = overlay.Overlay._text
+
+    def catch(self: Any, draw: Any, x: float, y: int, text: str, *rest: Any, **more: Any) -> None:
+        told.append(text)
+        painted(self, draw, x, y, text, *rest, **more)
+
+    monkeypatch.setattr(overlay.Overlay, "_text", catch)
+    solution = rollouts.solution
+    n_frames = 0
+    for (_, t, place, _, caption), _ in zip(steps_of(rollouts, 1), frames(rollouts, 1), strict=True):
+        # Each frame is painted when it is asked for, so what was caught is of this one.
+        n_frames += 1
+        texts, told[:] = list(told), []
+        actions = [names_of(solution, [a])[0] for a in rollouts.action_NTI[1, caption.step - 1]] if caption.step else []
+        assert [text for text in texts if text in actions][: len(actions)] == actions
+        assert any(text.startswith(f"just now: p = {overlay.number(caption.probability)}") for text in texts) == bool(
+            actions
+        )
+        if caption.step == caption.n_steps:
+            assert texts.count("power -") == len(solution.humans)
+            continue
+        for h in range(len(solution.humans)):
+            assert f"power {overlay.number(solution.values.X_h[t][place, h])}" in texts
+        if solution.robots:
+            shares = [text for text in texts if text[0] in "01~" and text not in actions]
+            likeliest = np.sort(solution.pi_r[t][place])[::-1][:4]
+            assert shares[:3] == [overlay.share(p) for p in likeliest[:3]]
+        for human in rollouts.goals:
+            value = solution.Vhe.get(caption.state, {}).get(human, {}).get(rollouts.goals[human], 0.0)
+            ending = "attained" if caption.pursued[human].attained else f"value {overlay.number(value)}"
+            assert any(text.startswith("wants ") and text.endswith(ending) for text in texts)
+    assert n_frames == rollouts.length_N[1] + 1
+
+
 @pytest.mark.parametrize("name", ["first_steps", "locked_in", "crowd_in_the_corridor", "the_many_or_the_few", "assembly"])
 @pytest.mark.parametrize("tile", [12, 48])
 def test_nothing_is_painted_outside_of_its_column(name: str, tile: int) -> None:
