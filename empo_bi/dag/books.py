@@ -29,19 +29,31 @@ class KeyBook:
 
     def __init__(self, world: GridWorld, levels: Levels) -> None:
         self._world, self._levels = world, levels
-        self._index, self._n_read = KeyIndex(world.layout.n_words), 0
+        # Two numbers that only grow: which keys are known, in order, and which of them can be looked up. Looking up takes
+        # several times the room, and most questions are the other way round.
+        self._key_BW: KeyArray = np.empty((0, world.layout.n_words), dtype=np.uint64)
+        self._index, self._n_read, self._n_indexed = KeyIndex(world.layout.n_words), 0, 0
 
     def _known_up_to(self, t: int) -> KeyIndex:
-        while self._n_read <= min(t, len(self._levels) - 1):
-            piece = self._levels.head(self._n_read)
+        while self._n_indexed <= min(t, len(self._levels) - 1):
+            piece = self._levels.head(self._n_indexed)
             if piece.key_BW is not None:
                 self._index.add(piece.key_BW)
-            self._n_read += 1
+            self._n_indexed += 1
         return self._index
 
     def keys(self, t: int, body_S: IndexArray) -> KeyArray:
-        keys: KeyArray = self._known_up_to(t).keys[body_S]
-        return keys
+        if self._n_indexed > min(t, len(self._levels) - 1):
+            self._key_BW, self._n_read = self._key_BW[:0], 0  # the index has them as well
+            return self._index.keys[body_S]
+        found = [self._key_BW]
+        while self._n_read <= min(t, len(self._levels) - 1):
+            piece = self._levels.head(self._n_read)
+            found += [] if piece.key_BW is None else [piece.key_BW]
+            self._n_read += 1
+        if len(found) > 1:
+            self._key_BW = np.concatenate(found)
+        return self._key_BW[body_S]
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
         return list(self._world.decode(t, self.keys(t, body_S)))

@@ -1,0 +1,1 @@
+"""Looking at solutions: labelled arrays, tables, maps, pictures."""
