@@ -98,10 +98,14 @@ def dataset_of(solution: Solution) -> xarray.Dataset:
     levels = LevelIndex(np.arange(dag.horizon + 1), lazy.first_state)
     by_level = levels.create_variables()
     by_level["level"].attrs["long_name"] = "level of the DAG, counted from 0"
+    of_states: dict[str, tuple[Source, str]] = {
+        "step": (OfLevel(dag.level_values), "what the world calls the level"),
+        "place": (Place(), "place in dag.states(level)"),
+    }
     coordinates = {
-        "step": lazy.variable(OfLevel(dag.level_values), ("state",), (), np.int64, {"long_name": "what the world calls the level"}),
-        "place": lazy.variable(Place(), ("state",), (), np.int64, {"long_name": "place in dag.states(level)"}),
-    }  # fmt: skip
+        name: lazy.variable(source, ("state",), (), np.int64, {"long_name": long_name})
+        for name, (source, long_name) in of_states.items()
+    }
     for name, source in agent_fields(solution).items():
         field, agent = name.split("_")
         long_name, units = _FIELDS[field]

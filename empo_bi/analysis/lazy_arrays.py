@@ -31,7 +31,7 @@ class LevelledArray(BackendArray):
     def __init__(
         self, source: Source, first_state: IndexArray, columns: Sequence[int], dtype: Any, lock: threading.Lock
     ) -> None:
-        """``first_state`` has the number of each level's first state, and that of all states; ``columns`` the other sizes."""
+        """``first_state``: numbers of the levels' first states, and that of all states; ``columns``: the other sizes."""
         self._source, self._first_state, self._lock = source, first_state, lock
         self.shape = (int(first_state[-1]), *columns)
         self.dtype = np.dtype(dtype)
@@ -86,8 +86,8 @@ class LevelledArray(BackendArray):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "this array reads from an open solution, which cannot be pickled; call .load() first, or open the solution in the "
-            "other process (open_solution(path).to_xarray())"
+            "this array reads from an open solution, which cannot be pickled; call .load() first, or open the solution in "
+            "the other process: open_solution(path).to_xarray()"
         )
 
 

@@ -39,8 +39,9 @@ class LevelIndex(xarray.Index):
             raise ValueError(f"levels are whole numbers: neither method={method!r} nor tolerance={tolerance!r} is of use")
         (wanted,) = labels.values()
         if isinstance(wanted, slice):
-            first, last = (None if end is None else as_integer(end) for end in (wanted.start, wanted.stop))
-            keep = (self.level_L >= (first if first is not None else 0)) & (self.level_L <= (np.inf if last is None else last))
+            first = 0 if wanted.start is None else as_integer(wanted.start)
+            last = np.inf if wanted.stop is None else as_integer(wanted.stop)
+            keep = (self.level_L >= first) & (self.level_L <= last)
             chosen = np.flatnonzero(keep)[:: wanted.step]
         else:
             asked = np.asarray(wanted)
@@ -127,8 +128,8 @@ class _LevelNumbers(BackendArray):
         (one,) = key
         if isinstance(one, slice) and (one.step is None or one.step == 1):
             first, last, _ = one.indices(self.shape[0])
-            lengths = np.diff(np.clip(self._start_L1, first, max(first, last)))
-            return np.repeat(self._level_L, lengths).astype(self.dtype)
+            bounds = np.clip(self._start_L1, first, max(first, last))
+            return np.repeat(self._level_L, bounds[1:] - bounds[:-1]).astype(self.dtype)
         number_N = np.arange(self.shape[0])[one] if isinstance(one, slice) else np.asarray(one)
         number_N = np.where(number_N < 0, number_N + self.shape[0], number_N)
         return self._level_L[np.searchsorted(self._start_L1, number_N, side="right") - 1].astype(self.dtype)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.dag.python_world import action_names_of
 from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, as_array
 from empo_bi.results.levels import rows_at
 from empo_bi.results.solution import Solution
@@ -41,22 +42,26 @@ class Quantity:
 
 
 QUANTITIES = {
-    "Vh_m": Quantity(
-        ("state", "human", "goal"), ("vh",), "value of a goal for a human, phase 1", "probability, discounted"
-    ),
+    "Vh_m": Quantity(("state", "human", "goal"), ("vh",), "value of a goal for a human, phase 1", "probability, discounted"),
     "Vh_e": Quantity(
-        ("state", "human", "goal"), ("ve",), "value of a goal for a human, with the robot's policy", "probability, discounted"
+        ("state", "human", "goal"),
+        ("ve",),
+        "value of a goal for a human, with the robot's policy",
+        "probability, discounted",
     ),
     "X_h": Quantity(("state", "human"), ("xh",), "power of a human: weighted sum over goals of Vh_e to the power of zeta"),
     "U_r": Quantity(("state",), ("xh",), "reward of the robot, which aggregates the humans' power"),
-    "V_r": Quantity(("state",), ("vr",), "value of the robot: discounted sum of U_r from here on"),
+    "V_r": Quantity(("state",), ("vr",), "value of the robot: expected discounted sum of U_r from here on"),
     "Q_r": Quantity(("state", "robot_profile"), ("qr",), "value of a profile of robot actions"),
     "pi_r": Quantity(("state", "robot_profile"), ("qr",), "probability of a profile of robot actions", "probability"),
     "pi_h": Quantity(
         ("state", "human", "goal", "action"), ("vh",), "probability of an action of a human who has a goal", "probability"
     ),
     "reached": Quantity(
-        ("state",), ("vh", "qr"), "probability that both policies ever come to the state, from the initial one", "probability"
+        ("state",),
+        ("vh", "qr"),
+        "probability that both policies ever come to the state, from the initial one",
+        "probability",
     ),
 }
 _AT_REST = {"Vh_m": "vh", "Vh_e": "ve", "X_h": "xh", "V_r": "vr", "Q_r": "qr"}
@@ -203,9 +208,7 @@ def goal_names(solution: Solution) -> list[list[str]]:
 
 
 def action_names(solution: Solution) -> list[str]:
-    """As the world calls its actions, or their numbers."""
-    names = getattr(solution.world, "action_names", None)
-    return [str(action) for action in (range(solution.profiles.n_actions) if names is None else names)]
+    return action_names_of(solution.world)
 
 
 def robot_profile_names(solution: Solution) -> list[str]:

@@ -59,7 +59,8 @@ class ZarrFiles:
         stored = self._open(group, name, about)
         n_rows, crc32 = int(stored.chunks[0]), 0
         for c in _chunks_of(places, n_rows):
-            if not sync(self._store.exists(f"{group}/{name}/{stored.metadata.encode_chunk_key((c, *[0] * (stored.ndim - 1)))}")):
+            chunk_key = stored.metadata.encode_chunk_key((c, *[0] * (stored.ndim - 1)))
+            if not sync(self._store.exists(f"{group}/{name}/{chunk_key}")):
                 raise DamagedStoreError(self._differs(group, name))  # zarr would read zeros
             first = c * n_rows
             chunk: Array = np.asarray(self._read(stored, slice(first, first + n_rows), group, name))
@@ -98,9 +99,7 @@ class ZarrFiles:
         return f"{self.name}: {spoken(group)}, array {name!r}"
 
     def _differs(self, group: str, name: str) -> str:
-        return (
-            f"{self._where(group, name)}: its checksum differs, so a chunk is missing or was changed. {self._remedy}"
-        )
+        return f"{self._where(group, name)}: its checksum differs, so a chunk is missing or was changed. {self._remedy}"
 
     def write_record(self, group: str, content: Json) -> None:
         """Write a record as the attributes of a group, with a checksum: a changed digit there is as bad as elsewhere."""

@@ -179,11 +179,32 @@ class ZarrResults:
 
     def _write_level(self, t: int, arrays: Arrays, carried: Arrays) -> Json:
         assert self._compression is not None
-        marker = {"level": t, "arrays": self._write_arrays(level_name(t), arrays, self._compression)}
+        about = self._write_arrays(level_name(t), arrays, self._compression)
+        marker = {"level": t, "arrays": about, **self._labels(t)}
         if carried:
             self._files.write_record(carry_name(t), self._write_arrays(carry_name(t), carried, _RAW))
         self._files.write_record(level_name(t), marker)
         return marker
+
+    def _labels(self, t: int) -> Json:
+        """What the numbers along dimensions mean, so that a level that is opened by itself explains itself.
+
+        Taken from the manifest that is there, so that a run which is continued ends with the same bytes.
+        """
+        manifest, content = self.manifest, self.manifest["content"]
+        if (
+            "actions" not in manifest or "humans" not in content
+        ):  # begun by an earlier version; temporary, for nobody to open
+            return {}
+        return {
+            "labels": {
+                "level": manifest["levels"][t],
+                "human": content["humans"],
+                "goal": manifest["goals"],
+                "action": manifest["actions"],
+                "robot_profile": manifest["robot_profiles"],
+            }
+        }
 
     def _write_arrays(self, group: str, arrays: Arrays, compression: Compression) -> Json:
         return {
