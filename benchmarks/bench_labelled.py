@@ -4,8 +4,8 @@
     python benchmarks/bench_labelled.py --quick          # with 12 steps, only to see that it runs
     python benchmarks/bench_labelled.py --solution PATH  # one that is there
 
-Each row is one thing after the other in the same process, so that peaks (``VmHWM``) include all before, Python, numba, xarray
-and pandas. The last row must stay below 300 MB at 20 million states.
+Each row is one thing after the other in the same process, so that peaks (``VmHWM``) include all before, Python, numba,
+xarray and pandas. The last row must stay below 300 MB at 20 million states.
 """
 
 from __future__ import annotations

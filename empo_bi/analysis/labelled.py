@@ -103,7 +103,7 @@ def dataset_of(solution: Solution) -> xarray.Dataset:
         "place": (Place(), "place in dag.states(level)"),
     }
     coordinates = {
-        name: lazy.variable(source, ("state",), (), np.int64, {"long_name": long_name})
+        name: lazy.variable(source, ("state",), (), np.int32, {"long_name": long_name})
         for name, (source, long_name) in of_states.items()
     }
     for name, source in agent_fields(solution).items():

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from empo_bi.analysis.sources import Source
+from empo_bi.analysis.sources import Source, trim_after
 from empo_bi.dag.slices import Bodies, IndexArray, bodies_from
 
 Array = npt.NDArray[Any]
@@ -50,6 +50,7 @@ class LevelledArray(BackendArray):
                 out = found[asked]
                 for where, rows in self._source.pieces(t, places):
                     out[where] = _chosen(rows, columns)
+                trim_after(len(places))
         if back is not None:
             found = found[back]
         return found[tuple(0 if np.ndim(one) == 0 and not isinstance(one, slice) else slice(None) for one in key)]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.python_world import action_names_of
 from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, as_array
+from empo_bi.memory.machine import trim
 from empo_bi.results.levels import rows_at
 from empo_bi.results.solution import Solution
 from empo_bi.world.fields import StateFields
@@ -166,7 +167,9 @@ class Place:
     """The place of a state in ``dag.states(level)``."""
 
     def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
-        yield slice(0, len(places)), as_array(places)
+        for first in range(0, len(places), STATES_AT_A_TIME):
+            where = slice(first, min(first + STATES_AT_A_TIME, len(places)))
+            yield where, as_array(places[where])
 
 
 class AgentField:
@@ -193,6 +196,12 @@ def agent_fields(solution: Solution) -> dict[str, AgentField]:
         return {}
     agents = range(len(solution.world.agents))
     return {f"{field}_{i}": AgentField(solution, i, field) for i in agents for field in ("x", "y", "direction")}
+
+
+def trim_after(n_states: int) -> None:
+    """Give back what reading has freed, where that was much: the C library would keep some 20 MB for each thread of zarr."""
+    if n_states > STATES_AT_A_TIME:
+        trim()
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------

@@ -11,12 +11,15 @@ import numpy.typing as npt
 
 from empo_bi.analysis.sources import (
     QUANTITIES,
+    OfLevel,
+    Place,
     action_names,
     agent_fields,
     goal_names,
     robot_profile_names,
     sizes_of,
     source_of,
+    trim_after,
     why_left_out,
 )
 from empo_bi.dag.slices import Bodies, IndexArray, as_array, bodies_from
@@ -90,9 +93,10 @@ def table_of(
     n_states = sum(map(len, places.values()))
     _check_rows(quantity, n_states, cells, max_rows)
 
+    values = cells.values(places, n_states)  # what takes most memory on the way comes first
     columns: dict[str, Any] = {
-        "level": _repeated(_along(places, lambda t, here: np.full(len(here), t), np.int32), cells.per_state),
-        "place": _repeated(_along(places, lambda t, here: as_array(here), np.int32), cells.per_state),
+        "level": _repeated(_along(places, OfLevel(list(range(solution.dag.horizon + 1))).pieces, np.int32), cells.per_state),
+        "place": _repeated(_along(places, Place().pieces, np.int32), cells.per_state),
     }
     columns |= cells.columns(pandas, n_states)
     for name, source in agent_fields(solution).items():
@@ -103,7 +107,7 @@ def table_of(
         tuples = np.empty(n_states, dtype=object)
         tuples[:] = [state for t, here in places.items() for state in solution.dag.states(t, as_array(here))]
         columns["state"] = _repeated(tuples, cells.per_state)
-    columns["value"] = cells.values(places, n_states)
+    columns["value"] = values
     return pandas.DataFrame(columns, copy=False)
 
 
@@ -187,6 +191,7 @@ class _Cells:
             value_MC[:] = 0.0  # what no piece has
             for where, rows in source.pieces(t, here):
                 value_MC[where] = self._chosen(rows).reshape(len(rows), -1)
+            trim_after(len(here))
             s += len(here)
         return value_SC.reshape(-1)
 
@@ -225,12 +230,12 @@ def _check_rows(quantity: str, n_states: int, cells: _Cells, max_rows: int) -> N
 
 
 def _along(places: dict[int, Bodies], of_level: Any, dtype: Any) -> Array:
-    """A number for each state of all chosen levels. ``of_level`` gives an array, or pieces of one."""
+    """A number for each state of all chosen levels; ``of_level`` gives pieces of a level's."""
     found: Array = np.zeros(sum(map(len, places.values())), dtype=dtype)
     s = 0
     for t, here in places.items():
-        out, numbers = found[s : s + len(here)], of_level(t, here)
-        for where, piece in [(slice(None), numbers)] if isinstance(numbers, np.ndarray) else numbers:
+        out = found[s : s + len(here)]
+        for where, piece in of_level(t, here):
             out[where] = piece
         s += len(here)
     return found

@@ -46,13 +46,18 @@ class KeyBook:
         if self._n_indexed > min(t, len(self._levels) - 1):
             self._key_BW, self._n_read = self._key_BW[:0], 0  # the index has them as well
             return self._index.keys[body_S]
-        found = [self._key_BW]
-        while self._n_read <= min(t, len(self._levels) - 1):
-            piece = self._levels.head(self._n_read)
-            found += [] if piece.key_BW is None else [piece.key_BW]
-            self._n_read += 1
-        if len(found) > 1:
-            self._key_BW = np.concatenate(found)
+        new = range(self._n_read, min(t, len(self._levels) - 1) + 1)
+        if new:
+            known = len(self._key_BW)
+            n_keys = known + sum(self._levels.sizes[i].n_bodies for i in new)
+            key_BW = np.empty((n_keys, self._key_BW.shape[1]), dtype=np.uint64)
+            key_BW[:known] = self._key_BW
+            for i in new:
+                key_MW = self._levels.head(i).key_BW
+                if key_MW is not None:
+                    key_BW[known : known + len(key_MW)] = key_MW
+                    known += len(key_MW)
+            self._key_BW, self._n_read = key_BW[:known], new.stop
         return self._key_BW[body_S]
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
