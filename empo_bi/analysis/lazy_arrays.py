@@ -37,6 +37,8 @@ class LevelledArray(BackendArray):
         self.dtype = np.dtype(dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        if isinstance(key, indexing.BasicIndexer | indexing.OuterIndexer):
+            return self._read(key.tuple)  # also with slices that go backwards, or are empty, which the adapter does not like
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> Array:
@@ -115,9 +117,9 @@ def _ascending(numbers: range | IndexArray) -> tuple[range | IndexArray, Any]:
 def _chosen(rows: Array, columns: Sequence[range | IndexArray]) -> Array:
     """Some columns of all dimensions but the first."""
     for axis, chosen in enumerate(columns, start=1):
-        if isinstance(chosen, range):
+        if isinstance(chosen, range) and len(chosen):
             stop = chosen.stop if chosen.stop >= 0 else None
             rows = rows[(slice(None),) * axis + (slice(chosen.start, stop, chosen.step),)]
         else:
-            rows = rows.take(chosen, axis=axis)
+            rows = rows.take(np.asarray(chosen, dtype=np.int64), axis=axis)
     return rows

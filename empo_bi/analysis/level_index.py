@@ -45,7 +45,7 @@ class LevelIndex(xarray.Index):
             chosen = np.flatnonzero(keep)[:: wanted.step]
         else:
             asked = np.asarray(wanted)
-            if asked.dtype == bool or asked.dtype.kind not in "iu":
+            if asked.size and asked.dtype.kind not in "iu":
                 raise KeyError(f"level={wanted!r}; give a whole number, a list of them, or a slice")
             if asked.ndim > 1:
                 raise KeyError(f"level={wanted!r}; give one level, or a list of them")
@@ -122,6 +122,8 @@ class _LevelNumbers(BackendArray):
         self.shape, self.dtype = (int(start_L1[-1]),), np.dtype(np.int32)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        if isinstance(key, indexing.BasicIndexer | indexing.OuterIndexer):
+            return self._read(key.tuple)
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
