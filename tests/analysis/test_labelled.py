@@ -245,7 +245,20 @@ def test_humans_with_fewer_goals_have_empty_names_where_others_have_more() -> No
     assert "goal_weight" not in ds  # the generator may say something else elsewhere
 
 
-def test_what_was_not_solved_or_kept_is_left_out_and_the_reason_told(tmp_path: Path) -> None:
+def test_what_a_batch_did_not_keep_is_left_out_and_the_rest_is_there(tmp_path: Path) -> None:
+    from empo_bi.batch.spec import KEEPS
+    from empo_bi.solver import Solver
+
+    world = load_world("basics/first_steps", max_steps=3)
+    kept = Solver(world, [PARAMS], arrays=frozenset(KEEPS["policies"]), out=tmp_path / "kept", progress=False).solutions()[0]
+    ds, everything = kept.to_xarray(), solve(world, PARAMS, progress=False)
+    assert set(ds.data_vars) == {"Vh_m", "Q_r", "pi_r", "pi_h", "reached"}
+    assert "V_r: vr was not kept when this was solved, only vh, qr" in ds.attrs["left_out"]
+    for name in ds.data_vars:
+        assert np.array_equal(ds[name].values, all_levels(everything, str(name))), name
+
+
+def test_what_was_not_solved_is_left_out_and_the_reason_told() -> None:
     world = load_world("basics/first_steps", max_steps=3)
     phase_1 = solve(world, phase_2=False, progress=False).to_xarray()
     assert set(phase_1.data_vars) == {"Vh_m", "pi_h"}
