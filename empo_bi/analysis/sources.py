@@ -73,7 +73,8 @@ def why_left_out(solution: Solution, quantity: str) -> str | None:
     for array in QUANTITIES[quantity].needs:
         if quantity == "reached" and array == "vh" and solution.has_own_prior:
             continue  # that one is asked instead
-        if (reason := solution.why_missing(array)) is not None:
+        # The first level has everything, whatever was kept of the others.
+        if (reason := solution.why_missing(array, solution.dag.horizon)) is not None:
             return reason
     return None
 

@@ -243,7 +243,7 @@ class Solution:
         if reason is not None:
             raise ValueError(reason)
 
-    def why_missing(self, name: str, t: int = 0) -> str | None:
+    def why_missing(self, name: str, t: int) -> str | None:
         """Why there is no array of a name (``vh``, ``ve``, ``xh``, ``qr``, ``vr``) on level ``t``; None if there is one."""
         if name == "vh" and self._given_prior is not None:
             return "phase 1 was not solved here, since a prior of your own was given; solve without it"
