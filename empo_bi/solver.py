@@ -26,7 +26,7 @@ from empo_bi.backward.sweep import Strand, Sweep
 from empo_bi.checks import check_dag, check_out, checked_agents, checked_generator
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import digest_of, key_of, world_key
-from empo_bi.dag.python_world import LevelFunction, n_agents_of
+from empo_bi.dag.python_world import LevelFunction, action_names_of, n_agents_of
 from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
@@ -351,7 +351,9 @@ class Solver:
         return {
             "title": title_of(self.world),
             "horizon": self.dag.horizon,
+            "levels": [int(value) for value in self.dag.level_values],
             "goals": setting.goals.names,
+            "actions": action_names_of(self.world),
             "robot_profiles": [list(profile) for profile in setting.profiles.robot_profiles],
         }
 

@@ -31,6 +31,8 @@ MODULES = [
     "empo_bi.api",
     "empo_bi.results.chain",
     "empo_bi.dag.dag",
+    "empo_bi.analysis.labelled",
+    "empo_bi.analysis.tidy",
     "empo_bi.memory.profiler",
     "empo_bi.memory.sizes",
     "empo_bi.planner.plan",

@@ -94,6 +94,11 @@ class Sweep:
         first = max(strand.next_level for strand in self.strands)
         n_states = sum(dag.level_sizes[: first + 1])
         with level_bar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
+            if first < 0:  # somebody opens what is there, and rows of all levels would only take memory
+                for t in range(dag.horizon, -1, -1):
+                    if self.after_level is not None:
+                        self.after_level(t, dag.level_sizes[t])
+                return
             for t in range(dag.horizon, -1, -1):
                 plan = rows.begin(t, dag.levels.members(t))
                 active = [strand for strand in self.strands if strand.next_level == t]

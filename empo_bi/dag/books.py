@@ -29,19 +29,36 @@ class KeyBook:
 
     def __init__(self, world: GridWorld, levels: Levels) -> None:
         self._world, self._levels = world, levels
-        self._index, self._n_read = KeyIndex(world.layout.n_words), 0
+        # Two numbers that only grow: which keys are known, in order, and which of them can be looked up. Looking up takes
+        # several times the room, and most questions are the other way round.
+        self._key_BW: KeyArray = np.empty((0, world.layout.n_words), dtype=np.uint64)
+        self._index, self._n_read, self._n_indexed = KeyIndex(world.layout.n_words), 0, 0
 
     def _known_up_to(self, t: int) -> KeyIndex:
-        while self._n_read <= min(t, len(self._levels) - 1):
-            piece = self._levels.head(self._n_read)
+        while self._n_indexed <= min(t, len(self._levels) - 1):
+            piece = self._levels.head(self._n_indexed)
             if piece.key_BW is not None:
                 self._index.add(piece.key_BW)
-            self._n_read += 1
+            self._n_indexed += 1
         return self._index
 
     def keys(self, t: int, body_S: IndexArray) -> KeyArray:
-        keys: KeyArray = self._known_up_to(t).keys[body_S]
-        return keys
+        if self._n_indexed > min(t, len(self._levels) - 1):
+            self._key_BW, self._n_read = self._key_BW[:0], 0  # the index has them as well
+            return self._index.keys[body_S]
+        new = range(self._n_read, min(t, len(self._levels) - 1) + 1)
+        if new:
+            known = len(self._key_BW)
+            n_keys = known + sum(self._levels.sizes[i].n_bodies for i in new)
+            key_BW = np.empty((n_keys, self._key_BW.shape[1]), dtype=np.uint64)
+            key_BW[:known] = self._key_BW
+            for i in new:
+                key_MW = self._levels.head(i).key_BW
+                if key_MW is not None:
+                    key_BW[known : known + len(key_MW)] = key_MW
+                    known += len(key_MW)
+            self._key_BW, self._n_read = key_BW[:known], new.stop
+        return self._key_BW[body_S]
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
         return list(self._world.decode(t, self.keys(t, body_S)))

@@ -121,10 +121,20 @@ class Dag:
             self._expanded = [piece.expanded for piece in self.levels.heads()]
         return [i for i in self.needed(t) if places_in(self._expanded[i], body_M)[0].any()]
 
-    def keys(self, t: int) -> KeyArray | None:
-        """Packed keys of the states of level ``t`` of a gridworld, (S, W); None for other worlds."""
+    def keys(self, t: int, places: Bodies | None = None) -> KeyArray | None:
+        """Packed keys of the states of level ``t`` of a gridworld, or of some of its places, (S, W); None for other worlds.
+
+        ``places`` is a range of step 1, or an array.
+        """
         t = self._checked_level(t)
-        return self._book.keys(t, as_array(self.levels.members(t))) if isinstance(self._book, KeyBook) else None
+        if not isinstance(self._book, KeyBook):
+            return None
+        members = self.levels.members(t)
+        if isinstance(places, range):
+            body_S = as_array(members[places.start : places.stop])
+        else:
+            body_S = as_array(members) if places is None else as_array(members)[places]
+        return self._book.keys(t, body_S)
 
     def attained(self, t: int) -> ByteArray | None:
         """One bit per (human, goal) for each state of level ``t``, (S, X) uint8; None without goals."""

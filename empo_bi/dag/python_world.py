@@ -30,6 +30,13 @@ def n_agents_of(world: Any) -> int:
     return int(world.n_agents) if agents is None else len(agents)
 
 
+def action_names_of(world: Any) -> list[str]:
+    """As the world calls its actions (``action_names``), or else their numbers."""
+    n_actions, names = int(world.action_space.n), getattr(world, "action_names", None)
+    is_list = isinstance(names, list | tuple) and len(names) == n_actions
+    return [str(name) for name in (names if is_list else range(n_actions))]  # type: ignore[union-attr]
+
+
 def initial_state_of(world: Any) -> Any:
     if hasattr(world, "initial_state"):
         return world.initial_state()

@@ -8,11 +8,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from empo_bi.backward.blocks import Block
 from empo_bi.dag.dag import Dag
@@ -20,6 +19,9 @@ from empo_bi.dag.python_objects import sorted_order
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.runtime.jit import kernel
 from empo_bi.world.gridworld import GridWorld
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 ProfileWeights = Callable[[int], Iterator[tuple[Block, FloatArray]]]
 
@@ -55,6 +57,8 @@ class MarkovChain(Sequence[dict[int, float]]):
     def matrix(self) -> scipy.sparse.csr_array:
         """Probabilities as a sparse matrix, (N, N); rows of terminal states are empty."""
         if self._matrix is None:
+            import scipy.sparse  # 11 MB that few need
+
             place_N, n = self.place_N, self._dag.n_states
             parts = [self._level(t) for t in range(self._dag.horizon)]
             rows, columns, values = (np.concatenate([part[i] for part in parts]) for i in range(3)) if parts else _NOTHING
@@ -66,6 +70,8 @@ class MarkovChain(Sequence[dict[int, float]]):
 
     def _level(self, t: int) -> tuple[IndexArray, IndexArray, FloatArray]:
         """Entries of the states of a level: numbers from, numbers to, probabilities."""
+        import scipy.sparse
+
         first = np.cumsum([0, *self._dag.level_sizes])
         found = []
         for block, weight_MJ in self._weights_of(t):

@@ -52,9 +52,9 @@ class HumanPolicies:
     def of_states(self, t: int, place_M: IndexArray) -> tuple[IndexArray, FloatArray]:
         """Policies (M, H, G, A) of some states of level ``t``, and which of them (by place) are not terminal."""
         places, parts = [], []
-        for work, pi_MAX in self.blocks_of(t, place_M):
-            places.append(work.block.place_M)
-            parts.append(self._by_human(pi_MAX))
+        for block_M, pi_MHGA in self.pieces(t, place_M):
+            places.append(block_M)
+            parts.append(pi_MHGA)
         if not parts:
             shape = (0, len(self.setting.goals.humans), self.setting.goals.n_goals, self.setting.profiles.n_actions)
             return np.zeros(0, dtype=np.int64), np.zeros(shape)
@@ -65,9 +65,13 @@ class HumanPolicies:
         goals = self.setting.goals
         n_states = self.blocks.dag.level_sizes[t]
         pi_SHGA = np.zeros((n_states, len(goals.humans), goals.n_goals, self.setting.profiles.n_actions))
-        for work, pi_MAX in self.blocks_of(t):
-            pi_SHGA[work.block.place_M] = self._by_human(pi_MAX)
+        for block_M, pi_MHGA in self.pieces(t):
+            pi_SHGA[block_M] = pi_MHGA
         return pi_SHGA
+
+    def pieces(self, t: int, place_M: IndexArray | None = None) -> Iterator[tuple[IndexArray, FloatArray]]:
+        """Blocks of a level, or of some of its states: places of those that are not terminal, and policies (M, H, G, A)."""
+        return ((work.block.place_M, self._by_human(pi_MAX)) for work, pi_MAX in self.blocks_of(t, place_M))
 
     def _by_human(self, pi_MAX: npt.NDArray[Any]) -> FloatArray:
         n, n_actions, _ = pi_MAX.shape

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from empo_bi.dag.slices import Bodies
 from empo_bi.errors import StoreError
 
 Array = npt.NDArray[Any]
@@ -20,6 +21,11 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "qr": ("state", "robot_profile"),  # Q_r
     "vr": ("state",),  # V_r
 }
+
+
+def rows_at(array: Array, places: Bodies) -> Array:
+    """Some rows; those of a range are a view."""
+    return array[places.start : places.stop] if isinstance(places, range) else array[places]
 
 
 class ResultLevels(Protocol):
@@ -50,6 +56,12 @@ class ResultLevels(Protocol):
 
     def get(self, t: int, name: str) -> Array:
         """An array of a level, as it rests."""
+
+    def pieces(self, t: int, name: str, places: Bodies) -> Iterator[tuple[slice, Array]]:
+        """Some rows of an array, as they rest, a few megabytes at a time: which of ``places`` they are, and the rows.
+
+        ``places`` ascend. Nothing is remembered, so that whoever goes through many levels holds none of them.
+        """
 
     def has(self, t: int, name: str) -> bool:
         """Whether a level has such an array."""
@@ -95,6 +107,9 @@ class MemoryResults:
     def get(self, t: int, name: str) -> Array:
         self._check_open()
         return self._arrays[t, name]
+
+    def pieces(self, t: int, name: str, places: Bodies) -> Iterator[tuple[slice, Array]]:
+        yield slice(0, len(places)), rows_at(self.get(t, name), places)
 
     def has(self, t: int, name: str) -> bool:
         self._check_open()

@@ -18,7 +18,7 @@ from empo_bi.backward.goals import GoalColumns
 from empo_bi.backward.phases import Setting
 from empo_bi.backward.profiles import Profiles
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.dag.slices import Bodies, FloatArray, IndexArray
 from empo_bi.errors import StoreError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.memory.profiler import MemoryProfiler
@@ -32,6 +32,9 @@ from empo_bi.results.pursued import Pursued
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 
 if TYPE_CHECKING:
+    import pandas
+    import xarray
+
     from empo_bi.results.rollouts import Rollouts
 
 _NO_JOINT, _NO_WEIGHTS = np.zeros((0, 0)), np.zeros((1, 0))
@@ -223,18 +226,41 @@ class Solution:
         array = self._at_rest(name, t)
         return (array if place_M is None else array[place_M]).astype(np.float64)
 
+    def pieces(self, name: str, t: int, places: Bodies) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Some rows of an array of level ``t``, as they rest, a few megabytes at a time: which of ``places``, and the rows.
+
+        ``places`` ascend. On disk, only the chunks that have some of the rows are read, and none are remembered.
+        """
+        self._check_there(name, t)
+        return self.results.pieces(t, name, places)
+
     def _at_rest(self, name: str, t: int) -> npt.NDArray[Any]:
         """An array of level ``t`` as it rests, if there is one."""
-        if (name == "vh" and self._given_prior is not None) or (name != "vh" and not self.has_robot):
-            if name == "vh":
-                raise ValueError("phase 1 was not solved here, since a prior of your own was given; solve without it")
-            raise ValueError("phase 2 was not solved here (phase_2=False); solve with both phases has its values")
-        if not self.results.has(t, name):
-            raise ValueError(
-                f"{name} was not kept when this was solved, only {', '.join(n for n in ARRAYS if self.results.has(t, n))}; "
-                "solve again, in a batch with 'keep: values'"
-            )
+        self._check_there(name, t)
         return self.results.get(t, name)
+
+    def _check_there(self, name: str, t: int) -> None:
+        reason = self.why_missing(name, t)
+        if reason is not None:
+            raise ValueError(reason)
+
+    def why_missing(self, name: str, t: int) -> str | None:
+        """Why there is no array of a name (``vh``, ``ve``, ``xh``, ``qr``, ``vr``) on level ``t``; None if there is one."""
+        if name == "vh" and self._given_prior is not None:
+            return "phase 1 was not solved here, since a prior of your own was given; solve without it"
+        if name != "vh" and not self.has_robot:
+            return "phase 2 was not solved here (phase_2=False); solve with both phases has its values"
+        if self.results.has(t, name):
+            return None
+        return (
+            f"{name} was not kept when this was solved, only {', '.join(n for n in ARRAYS if self.results.has(t, n))}; "
+            "solve again, in a batch with 'keep: values'"
+        )
+
+    @property
+    def has_own_prior(self) -> bool:
+        """Whether the humans' policies are those of somebody else's prior, not of phase 1."""
+        return self._given_prior is not None
 
     def _by_level(self, name: str) -> ByLevel:
         return ByLevel(self.dag.horizon + 1, lambda t: self.rows(name, t))
@@ -247,7 +273,10 @@ class Solution:
 
     def rewards(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
         r""":math:`U_r = -(\frac{1}{|H|} \sum_h X_h^{-\xi})^\eta`; 0 for terminal states."""
-        x_SH = self.rows("xh", t, place_M)
+        return self.reward_of(self.rows("xh", t, place_M))
+
+    def reward_of(self, x_SH: FloatArray) -> FloatArray:
+        """U_r of states with these powers, (S,); 0 for terminal states, which have none."""
         u_S = np.zeros(len(x_SH))
         goes_on = (x_SH > 0).all(axis=1)
         u_S[goes_on] = -((x_SH[goes_on] ** -self.params.xi).mean(axis=1) ** self.params.eta)
@@ -265,7 +294,10 @@ class Solution:
 
     def robot_policies(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
         """The robots' policy, (S, R), in all states of a level or in those at some places; 0 for terminal ones."""
-        q_SR = self.rows("qr", t, place_M)
+        return self.robot_policy_of(self.rows("qr", t, place_M))
+
+    def robot_policy_of(self, q_SR: FloatArray) -> FloatArray:
+        """The robots' policy of states with these values of their profiles, (S, R); 0 for terminal states."""
         goes_on = (q_SR < 0).all(axis=1)
         pi_SR = np.zeros_like(q_SR)
         if goes_on.any():
@@ -387,6 +419,26 @@ class Solution:
         from empo_bi.results.rollouts import draw_episodes
 
         return draw_episodes(self, n, seed, goals)
+
+    # --- labelled -----------------------------------------------------------------------------------------------------
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Everything as a labelled dataset that reads what is asked for, when it is asked for.
+
+        See :func:`empo_bi.analysis.labelled.dataset_of`; needs the extra ``analysis``.
+        """
+        from empo_bi.analysis.labelled import dataset_of
+
+        return dataset_of(self)
+
+    def to_pandas(self, quantity: str, **choices: Any) -> pandas.DataFrame:
+        """A tidy table of a quantity, one number a row: ``solution.to_pandas("X_h", levels=3)``.
+
+        See :func:`empo_bi.analysis.tidy.table_of` for the choices; needs the extra ``analysis``.
+        """
+        from empo_bi.analysis.tidy import table_of
+
+        return table_of(self, quantity, **choices)
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 

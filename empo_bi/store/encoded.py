@@ -96,6 +96,17 @@ def array_files(array: Array, dimensions: tuple[str, ...], compression: Compress
     )
 
 
+def decoded_chunk(data: bytes, codecs: list[str], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    """A chunk as :func:`array_files` wrote it, by the names of its codecs; ValueError if it was changed."""
+    if codecs not in (["bytes", "blosc", "crc32c"], ["bytes", "crc32c"]):
+        raise ValueError(f"codecs {codecs}, which empo_bi does not write")
+    data, checksum = data[:-4], data[-4:]
+    if int(google_crc32c.value(data)).to_bytes(4, "little") != checksum:
+        raise ValueError("the checksum of a chunk differs")
+    content = numcodecs.blosc.decompress(data) if "blosc" in codecs else data
+    return np.frombuffer(content, dtype=dtype.newbyteorder("<")).reshape(shape)
+
+
 def group_file(attributes: Json) -> bytes:
     """The ``zarr.json`` of a group."""
     return _json_bytes({"attributes": attributes, "zarr_format": 3, "node_type": "group"})

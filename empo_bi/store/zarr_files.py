@@ -5,13 +5,14 @@ What is damaged is reported by group and array, and never used.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import json
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numcodecs.blosc
 import numpy as np
@@ -20,8 +21,9 @@ from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
+from empo_bi.dag.slices import Bodies
 from empo_bi.errors import DamagedStoreError
-from empo_bi.store.encoded import Array, Compression, Json, array_files, group_file, little_endian
+from empo_bi.store.encoded import Array, Compression, Json, array_files, decoded_chunk, group_file, little_endian
 from empo_bi.store.layout import ATTRIBUTE, spoken
 
 REMEDY = "To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True, or delete it"
@@ -43,23 +45,73 @@ class ZarrFiles:
         return {"dtype": array.dtype.name, "shape": list(array.shape), "crc32": _checksum_of_array(array)}
 
     def read_array(self, group: str, name: str, about: Json) -> Array:
-        where = f"{self.name}: {spoken(group)}, array {name!r}"
+        array: Array = np.asarray(self._read(self._open(group, name, about), slice(None), group, name))
+        if _checksum_of_array(array) != about["crc32"]:
+            raise DamagedStoreError(self._differs(group, name))
+        return array
+
+    def read_pieces(self, group: str, name: str, about: Json, places: Bodies) -> Iterator[tuple[slice, Array]]:
+        """Some rows of an array, a chunk at a time: which of ``places`` they are, and the rows.
+
+        Chunks without any of the rows are not read. Each chunk has a checksum of its own; that of the array is checked, too,
+        where all rows are asked for.
+        """
+        stored = self._open(group, name, about)
+        n_rows, crc32 = int(stored.chunks[0]), 0
+        for c in _chunks_of(places, n_rows):
+            first = c * n_rows
+            chunk = self._chunk(stored, c, group, name)[: about["shape"][0] - first]
+            crc32 = zlib.crc32(chunk.data.cast("B"), crc32)
+            begin, end = (bisect.bisect_left(places, row) for row in (first, first + n_rows))
+            if isinstance(places, range):
+                yield slice(begin, end), chunk[places[begin] - first : places[end - 1] + 1 - first]
+            else:
+                yield slice(begin, end), chunk[places[begin:end] - first]
+        if isinstance(places, range) and len(places) == about["shape"][0] and f"{crc32:08x}" != about["crc32"]:
+            raise DamagedStoreError(self._differs(group, name))
+
+    def _open(self, group: str, name: str, about: Json) -> zarr.Array[Any]:
+        """An array that is as it was written, to judge by its metadata."""
+        where = self._where(group, name)
         try:
-            array: Array = np.asarray(
-                zarr.open_array(self._store, path=f"{group}/{name}", mode=self._mode, zarr_format=3)[...]
-            )
+            stored = zarr.open_array(self._store, path=f"{group}/{name}", mode=self._mode, zarr_format=3)
         except FileNotFoundError as error:
             raise DamagedStoreError(f"{where}: is missing. {self._remedy}") from error
-        except Exception as error:  # whatever a codec says of damaged bytes
+        except Exception as error:  # whatever zarr says of damaged metadata
             raise DamagedStoreError(f"{where}: cannot be read ({error}). {self._remedy}") from error
-        if list(array.shape) != about["shape"] or array.dtype.name != about["dtype"]:
+        if list(stored.shape) != about["shape"] or stored.dtype.name != about["dtype"]:
             raise DamagedStoreError(
-                f"{where}: found {array.dtype.name} {list(array.shape)}, not {about['dtype']} {about['shape']}. "
+                f"{where}: found {stored.dtype.name} {list(stored.shape)}, not {about['dtype']} {about['shape']}. "
                 f"{self._remedy}"
             )
-        if _checksum_of_array(array) != about["crc32"]:
-            raise DamagedStoreError(f"{where}: its checksum differs, so a chunk is missing or was changed. {self._remedy}")
-        return array
+        return stored
+
+    def _read(self, stored: zarr.Array[Any], rows: slice, group: str, name: str) -> Any:
+        try:
+            return stored[rows] if stored.ndim else stored[...]
+        except Exception as error:  # whatever a codec says of damaged bytes
+            raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
+
+    def _chunk(self, stored: zarr.Array[Any], c: int, group: str, name: str) -> Array:
+        """A chunk of whole rows, filled up where it is the last one.
+
+        Decoded here: zarr's threads would keep 20 MB for themselves, and read zeros where a chunk is missing.
+        """
+        key = stored.metadata.encode_chunk_key((c, *[0] * (stored.ndim - 1)))
+        found = sync(self._store.get(f"{group}/{name}/{key}", default_buffer_prototype()))
+        if found is None:
+            raise DamagedStoreError(self._differs(group, name))
+        try:
+            codecs = [str(codec["name"]) for codec in stored.metadata.to_dict()["codecs"]]  # type: ignore[union-attr,index,call-overload]
+            return decoded_chunk(found.to_bytes(), codecs, stored.dtype, stored.chunks)
+        except Exception as error:  # whatever a codec says of damaged bytes
+            raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
+
+    def _where(self, group: str, name: str) -> str:
+        return f"{self.name}: {spoken(group)}, array {name!r}"
+
+    def _differs(self, group: str, name: str) -> str:
+        return f"{self._where(group, name)}: its checksum differs, so a chunk is missing or was changed. {self._remedy}"
 
     def write_record(self, group: str, content: Json) -> None:
         """Write a record as the attributes of a group, with a checksum: a changed digit there is as bad as elsewhere."""
@@ -144,6 +196,16 @@ def one_blosc_thread() -> Iterator[None]:
         yield
     finally:
         numcodecs.blosc.set_nthreads(before)
+
+
+def _chunks_of(places: Bodies, n_rows: int) -> Iterable[int]:
+    """Numbers of the chunks of ``n_rows`` rows that have some of the rows, which ascend."""
+    if len(places) == 0:
+        return []
+    if isinstance(places, range):
+        return range(places[0] // n_rows, places[-1] // n_rows + 1)
+    numbers: list[int] = np.unique(places // n_rows).tolist()
+    return numbers
 
 
 def _checksum_of_array(array: Array) -> str:

@@ -10,14 +10,15 @@ import contextlib
 import re
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
+from empo_bi.dag.slices import Bodies
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError, short_repr
 from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG
-from empo_bi.results.levels import ARRAYS, Array, Arrays
+from empo_bi.results.levels import ARRAYS, Array, Arrays, rows_at
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.encoded import Compression, Json
 from empo_bi.store.layout import ROOT, is_half_a_file, level_name
@@ -178,11 +179,32 @@ class ZarrResults:
 
     def _write_level(self, t: int, arrays: Arrays, carried: Arrays) -> Json:
         assert self._compression is not None
-        marker = {"level": t, "arrays": self._write_arrays(level_name(t), arrays, self._compression)}
+        about = self._write_arrays(level_name(t), arrays, self._compression)
+        marker = {"level": t, "arrays": about, **self._labels(t)}
         if carried:
             self._files.write_record(carry_name(t), self._write_arrays(carry_name(t), carried, _RAW))
         self._files.write_record(level_name(t), marker)
         return marker
+
+    def _labels(self, t: int) -> Json:
+        """What the numbers along dimensions mean, so that a level that is opened by itself explains itself.
+
+        Taken from the manifest that is there, so that a run which is continued ends with the same bytes.
+        """
+        manifest, content = self.manifest, self.manifest["content"]
+        if (
+            "actions" not in manifest or "humans" not in content
+        ):  # begun by an earlier version; temporary, for nobody to open
+            return {}
+        return {
+            "labels": {
+                "level": manifest["levels"][t],
+                "human": content["humans"],
+                "goal": manifest["goals"],
+                "action": manifest["actions"],
+                "robot_profile": manifest["robot_profiles"],
+            }
+        }
 
     def _write_arrays(self, group: str, arrays: Arrays, compression: Compression) -> Json:
         return {
@@ -241,17 +263,30 @@ class ZarrResults:
 
     def get(self, t: int, name: str) -> Array:
         """An array of a level; those used last are remembered."""
-        if self._is_closed:
-            raise StoreError(f"{self.place.name}: this solution was closed; solve again to open it")
-        self._collect()
+        about = self._about(t, name)
         if (t, name) not in self._cache:
-            if t not in self._markers:
-                raise StoreError(f"{self.place.name}: level {t} is not solved yet; call solve again to continue")
-            self._cache[t, name] = self._files.read_array(level_name(t), name, self._markers[t]["arrays"][name])
+            self._cache[t, name] = self._files.read_array(level_name(t), name, about)
             while len(self._cache) > 1 and sum(array.nbytes for array in self._cache.values()) > CACHE_BYTES:
                 self._cache.popitem(last=False)
         self._cache.move_to_end((t, name))
         return self._cache[t, name]
+
+    def pieces(self, t: int, name: str, places: Bodies) -> Iterator[tuple[slice, Array]]:
+        about = self._about(t, name)
+        if (t, name) in self._cache:
+            yield slice(0, len(places)), rows_at(self.get(t, name), places)
+        else:
+            yield from self._files.read_pieces(level_name(t), name, about, places)
+
+    def _about(self, t: int, name: str) -> Json:
+        """What the marker of a level says of an array."""
+        if self._is_closed:
+            raise StoreError(f"{self.place.name}: this solution was closed; solve again to open it")
+        self._collect()
+        if t not in self._markers:
+            raise StoreError(f"{self.place.name}: level {t} is not solved yet; call solve again to continue")
+        about: Json = self._markers[t]["arrays"][name]
+        return about
 
     def has(self, t: int, name: str) -> bool:
         self._collect()

@@ -236,8 +236,14 @@ class GridWorld(WorldModel):
 
     @property
     def initial_key(self) -> KeyArray:
-        """Key of the initial state, (1, W)."""
-        return self.codec.pack(self.layout.initial_row[np.newaxis].copy())
+        """Key of the initial state, (1, W).
+
+        Packed without a kernel: the first one that a process calls takes 50 MB, which who only opens results does not need.
+        """
+        key_1W = np.zeros((1, self.layout.n_words), dtype=np.uint64)
+        for field in self.layout.fields:
+            key_1W[0, field.word] |= np.uint64(int(self.layout.initial_row[field.slot]) << field.shift)
+        return key_1W
 
     def encode(self, states: Iterable[State]) -> tuple[npt.NDArray[np.int64], KeyArray]:
         """Steps (S,) and keys (S, W) of state tuples."""
