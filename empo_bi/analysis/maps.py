@@ -38,7 +38,9 @@ class CellMap:
     how : which states were taken together
     value_YX : (height, width) float64, nan where the agent is in none of the states
     weight_YX : (height, width) float64, the total weight of the states with the agent there: a probability or a number
+    scale : label for the number's scale, with its symbol or unit; "" to take ``quantity``
     goal : the goal that the number is about, if it is about one
+    is_change : whether it is the difference of two maps
     """
 
     world: GridWorld
@@ -48,7 +50,9 @@ class CellMap:
     how: str
     value_YX: FloatArray
     weight_YX: FloatArray
+    scale: str = ""
     goal: Any = None
+    is_change: bool = False
 
     @property
     def title(self) -> str:
@@ -73,6 +77,8 @@ class CellMap:
             how=rest,
             value_YX=self.value_YX - other.value_YX,
             weight_YX=np.minimum(self.weight_YX, other.weight_YX),
+            scale=f"change of {self.scale}" if self.scale and self.scale == other.scale else "",
+            is_change=True,
             goal=self.goal if self.goal == other.goal else None,
         )
 
@@ -181,24 +187,26 @@ def value_map(
     name = solution.goal_columns.names[h][g]
     quantity = f"value of {name} to human {human}" + (", against the worst" if alone else "")
     found = cell_map(solution, value_S, t, human if agent is None else agent, others=others, quantity=quantity)
-    return replace(found, goal=solution.goals[human][g])
+    return replace(found, scale="value $V_h$" if alone else "value $V_h^e$", goal=solution.goals[human][g])
 
 
 def power_map(solution: Solution, human: int, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:
     """The power :math:`X_h` of a human by the cell of an agent (by default that human)."""
     h, t = human_place(solution, human), level_number(solution, level)
     value_S = solution.rows("xh", t)[:, h]
-    return cell_map(
+    found = cell_map(
         solution, value_S, t, human if agent is None else agent, others=others, quantity=f"power of human {human}"
     )
+    return replace(found, scale="power $X_h$")
 
 
 def robot_value_map(solution: Solution, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:
     """The robot's value :math:`V_r` by the cell of an agent (by default the first robot)."""
     t = level_number(solution, level)
-    return cell_map(
+    found = cell_map(
         solution, solution.rows("vr", t), t, solution.robots[0] if agent is None else agent, others=others, quantity="V_r"
     )
+    return replace(found, scale="the robot's value $V_r$")
 
 
 def presence_map(solution: Solution, agent: int, level: int) -> CellMap:
@@ -214,4 +222,5 @@ def presence_map(solution: Solution, agent: int, level: int) -> CellMap:
         "probability of each cell under both policies",
         value_YX,
         weight_YX,
+        scale="probability",
     )
