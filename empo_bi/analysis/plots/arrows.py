@@ -64,5 +64,6 @@ def plot_arrows(
     side = cell_points(ax, world)
     ax.scatter(x_M, y_M, s=(0.34 * side) ** 2, facecolor="none", edgecolor=WHITE, linewidth=3.0, zorder=6)
     ax.scatter(x_M, y_M, s=(0.34 * side) ** 2, facecolor="none", edgecolor=INK, linewidth=1.5, zorder=7, label="stays")
-    title(ax, in_words(arrow_map.title, arrow_map.goal), LEGEND)
+    legend = LEGEND if under is None else f"{LEGEND}; colour: {in_words(under.quantity, under.goal)}"
+    title(ax, in_words(arrow_map.title, arrow_map.goal), legend)
     return ax

@@ -77,7 +77,7 @@ def title(ax: Axes, text: str, subtitle: str = "", *, size: str = "medium") -> N
             lines, (0, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", fontsize=small, va="bottom",
             alpha=0.75, annotation_clip=False,
         )  # fmt: skip
-    pad = 6 + (1.25 * small * (lines.count("\n") + 1) if subtitle else 0)
+    pad = 6 + (1.35 * small * (lines.count("\n") + 1) if subtitle else 0)
     ax.set_title(_wrapped(text, width / (0.54 * big)), loc="left", fontsize=big, pad=pad)
 
 

@@ -51,6 +51,7 @@ def plot_course(course: Course, axes: Any = None) -> AxesArray:
         ax.plot(at_M, number_M, color=text_colour(), marker="o", markersize=3, linewidth=1.2)
         ax.set_ylabel(f"robot's\n{meaning} {symbol}")
         ax.margins(y=0.15)
+        ax.locator_params(axis="y", nbins=4)
     for ax in (power, reward, value):
         bare(ax)
     over_levels(value, last)
