@@ -51,7 +51,7 @@ def reached() -> Any:
 
 def arrows() -> Any:
     robot, human = freeing(), ledge()
-    figure, axes = plt.subplots(1, 2, figsize=(12, 4.3), layout="constrained", width_ratios=[1.75, 1])
+    _, axes = plt.subplots(1, 2, figsize=(12, 4.3), layout="constrained", width_ratios=[1.75, 1])
     plots.plot_arrows(analysis.arrow_map(robot, 2, 4), axes[0], under=analysis.presence_map(robot, 2, 4))
     to_flag = human.goals[1][4]
     values = analysis.value_map(human, 1, to_flag, 7, others="mean")
@@ -62,7 +62,7 @@ def arrows() -> Any:
 def decision() -> Any:
     solution = freeing()
     start = solution.world.initial_state()
-    figure, axes = plt.subplots(1, 2, figsize=(12.5, 2.9), layout="constrained", width_ratios=[1, 1.25])
+    _, axes = plt.subplots(1, 2, figsize=(12.5, 2.9), layout="constrained", width_ratios=[1, 1.25])
     plots.plot_state(solution.world, start, axes[0])
     plots.plot_decision(analysis.decision_at(solution, start), axes[1])
     return axes
