@@ -77,7 +77,7 @@ class CellMap:
             how=rest,
             value_YX=self.value_YX - other.value_YX,
             weight_YX=np.minimum(self.weight_YX, other.weight_YX),
-            scale=f"change of {self.scale}" if self.scale and self.scale == other.scale else "",
+            scale=f"change of {self.scale}" if self.scale and self.scale == other.scale else "difference",
             is_change=True,
             goal=self.goal if self.goal == other.goal else None,
         )

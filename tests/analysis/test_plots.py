@@ -317,6 +317,7 @@ def test_a_difference_of_two_quantities_names_both(ledge: Solution) -> None:
     gain = with_robot - alone
     assert gain.quantity == f"{with_robot.quantity} minus {alone.quantity}"
     assert gain.goal == ledge.goals[1][1]
+    assert gain.scale == "difference"
     assert np.array_equal(gain.value_YX, with_robot.value_YX - alone.value_YX, equal_nan=True)
 
 
