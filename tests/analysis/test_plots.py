@@ -207,6 +207,8 @@ def test_wrong_axes_and_empty_lists_are_refused(freeing: Solution, ledge: Soluti
         plots.plot_maps([])
     with pytest.raises(ValueError, match="grids of different sizes"):
         plots.plot_maps([analysis.power_map(freeing, 1, 3), analysis.power_map(ledge, 1, 3)])
+    with pytest.raises(ValueError, match="titles has 2 entries for 1 maps"):
+        plots.plot_maps([analysis.power_map(freeing, 1, 3)], titles=["a", "b"])
     with pytest.raises(ValueError, match="columns=0"):
         plots.plot_maps([analysis.power_map(freeing, 1, 3)], columns=0)
     with pytest.raises(ValueError, match="a map of the same grid"):
@@ -352,6 +354,12 @@ def test_maps_of_goals_are_named_by_goals_and_columns_are_kept(ledge: Solution) 
     rows = {round(ax.get_subplotspec().rowspan.start) for ax in axes}
     assert rows == {0, 1, 2}
     assert len(axes[0].figure.axes) == 9  # no empty panels
+
+
+def test_maps_that_nothing_tells_apart_can_be_given_titles(freeing: Solution, doubtful: Solution) -> None:
+    maps = [analysis.presence_map(one, ROBOT, 4) for one in (freeing, doubtful)]
+    assert [title_of(ax) for ax in plots.plot_maps(maps)] == ["", ""]
+    assert [title_of(ax) for ax in plots.plot_maps(maps, titles=["strict", "doubtful"])] == ["strict", "doubtful"]
 
 
 def test_presence_maps_sum_to_one_and_are_what_the_chain_comes_to(freeing: Solution) -> None:

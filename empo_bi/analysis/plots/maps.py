@@ -53,8 +53,9 @@ def plot_map(
 
 
 def plot_maps(
-    maps: Iterable[CellMap], axes: Any = None, *, columns: int | None = None, vmin: float | None = None,
-    vmax: float | None = None, cmap: Any = None, numbers: bool | None = None, state: State | None = None,
+    maps: Iterable[CellMap], axes: Any = None, *, titles: Sequence[str] | None = None, columns: int | None = None,
+    vmin: float | None = None, vmax: float | None = None, cmap: Any = None, numbers: bool | None = None,
+    state: State | None = None,
 ) -> AxesArray:  # fmt: skip
     """Draw several maps, of several levels or goals, say, with one scale of colours, so that they can be compared.
 
@@ -62,6 +63,7 @@ def plot_maps(
     ----------
     maps : CellMaps of one world
     axes : as many Axes; None for a new figure
+    titles : one for each map; None for what tells them apart, level, goal or quantity
     columns : of the new figure; None for what makes it about as wide as a page
     vmin, vmax, cmap, numbers, state : as in :func:`plot_map`
 
@@ -76,6 +78,8 @@ def plot_maps(
         expect(one, CellMap, "one of maps", FROM)
     if columns is not None and columns < 1:
         raise ValueError(f"columns={columns}; a figure has at least one")
+    if titles is not None and len(titles) != len(maps):
+        raise ValueError(f"titles has {len(titles)} entries for {len(maps)} maps; give one for each")
     if any(one.value_YX.shape != maps[0].value_YX.shape for one in maps):
         raise ValueError("the maps are of grids of different sizes; draw those of each grid by themselves")
     n = len(maps)
@@ -86,6 +90,7 @@ def plot_maps(
     for ax, one in zip(drawn, maps, strict=True):
         mesh = paint_map(ax, one, low, high, colours, numbers, state)
     common, names = _panel_names(maps)
+    names = names if titles is None else list(titles)
     for ax, name in zip(drawn, names, strict=True):
         title(ax, name, size="small")
     _colour_bar(drawn[0], list(drawn), mesh, (maps[0].scale if _same(maps, "scale") else "") or _what(maps))
