@@ -347,6 +347,32 @@ def test_maps_of_levels_share_one_scale_and_one_bar(freeing: Solution) -> None:
     assert axes[0].figure.get_suptitle().startswith("power of human 1\nby the cell of agent 2")
 
 
+def test_maps_of_negative_numbers_and_of_changes_share_both_ends_and_the_colours(freeing: Solution) -> None:
+    values = [analysis.robot_value_map(freeing, t) for t in (3, 6)]
+    ends = {mesh_of(ax).get_clim() for ax in plots.plot_maps(values)}
+    assert ends == {(np.nanmin([one.value_YX for one in values]), np.nanmax([one.value_YX for one in values]))}
+    changes = [
+        analysis.power_map(freeing, 1, t, agent=ROBOT) - analysis.power_map(freeing, 1, 3, agent=ROBOT) for t in (3, 6)
+    ]
+    axes = plots.plot_maps(changes)
+    top = np.nanmax(np.abs([one.value_YX for one in changes]))
+    assert {mesh_of(ax).get_clim() for ax in axes} == {(-top, top)}
+    assert {mesh_of(ax).get_cmap().name for ax in axes} == {"RdBu_r"}
+
+
+def test_the_grid_below_a_map_is_that_of_a_state_and_faded(freeing: Solution) -> None:
+    state = freeing.rollouts(1, seed=1).states(0)[3]
+    floor = np.array([244, 242, 237])
+    drawn = [
+        plots.plot_map(analysis.power_map(freeing, 1, 3), state=state),
+        plots.plot_map(analysis.power_map(freeing, 1, 3)),
+    ]
+    for ax, shown in zip(drawn, (state, freeing.world.initial_state()), strict=True):
+        (image,) = ax.get_images()
+        expected = floor + 0.45 * (freeing.world.render(shown, tile=48) - floor)
+        assert np.allclose(np.asarray(image.get_array()) * 255, expected)
+
+
 def test_maps_of_goals_are_named_by_goals_and_columns_are_kept(ledge: Solution) -> None:
     axes = plots.plot_maps([analysis.value_map(ledge, 1, g, 3) for g in range(8)], columns=3)
     assert [title_of(ax) for ax in axes[:4]] == ["goal 1,2 to 2,2", "goal 3,1 to 3,3", "goal 4,2 to 5,2", "goal 1,3"]
@@ -360,6 +386,13 @@ def test_maps_that_nothing_tells_apart_can_be_given_titles(freeing: Solution, do
     maps = [analysis.presence_map(one, ROBOT, 4) for one in (freeing, doubtful)]
     assert [title_of(ax) for ax in plots.plot_maps(maps)] == ["", ""]
     assert [title_of(ax) for ax in plots.plot_maps(maps, titles=["strict", "doubtful"])] == ["strict", "doubtful"]
+
+
+def test_maps_of_horizons_are_named_by_them(freeing: Solution) -> None:
+    short = solve(load_world("asymmetric_freeing", max_steps=5), progress=False)
+    axes = plots.plot_maps([analysis.presence_map(one, ROBOT, 4) for one in (short, freeing)])
+    assert [title_of(ax) for ax in axes] == ["5 steps in all", "10 steps in all"]
+    assert axes[0].figure.get_suptitle().startswith("where agent 2 is, level 4\n")
 
 
 def test_presence_maps_sum_to_one_and_are_what_the_chain_comes_to(freeing: Solution) -> None:

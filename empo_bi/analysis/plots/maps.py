@@ -63,7 +63,7 @@ def plot_maps(
     ----------
     maps : CellMaps of one world
     axes : as many Axes; None for a new figure
-    titles : one for each map; None for what tells them apart, level, goal or quantity
+    titles : one for each map; None for what tells them apart, level, goal, quantity or horizon
     columns : of the new figure; None for what makes it about as wide as a page
     vmin, vmax, cmap, numbers, state : as in :func:`plot_map`
 
@@ -196,10 +196,12 @@ def _panel_names(maps: list[CellMap]) -> tuple[str, list[str]]:
         "quantity": [goal_label(goal) for goal in goals] if by_goal else [in_words(one.quantity, one.goal) for one in maps],
         "level": [f"level {one.level}" for one in maps],
         "how": [one.how for one in maps],
+        "horizon": [f"{one.world.max_steps} steps in all" for one in maps],
     }
-    shared = {name: part[0] for name, part in parts.items() if _same(maps, name)}
+    shared = {name: part[0] for name, part in parts.items() if len(set(part)) == 1}
+    own = zip(*[part for name, part in parts.items() if name not in shared], strict=True)
+    shared.pop("horizon", None)  # goes without saying
     how = shared.pop("how", "")
     common = ", ".join([_what(maps)] * by_goal + list(shared.values()))
-    own = zip(*[part for name, part in parts.items() if not _same(maps, name)], strict=True)
     names = [", ".join(texts) for texts in own] or [""] * len(maps)
     return "\n".join(text for text in (common, how) if text), names
