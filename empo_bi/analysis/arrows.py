@@ -40,6 +40,7 @@ class ArrowMap:
     heading_YX2 : (height, width, 2) float64, x to the right, y down; nan where the agent is in none of the states
     action_YXA : (height, width, A) float64, mean probabilities of the actions; nan likewise
     weight_YX : (height, width) float64, of the states with the agent there that are not terminal
+    goal : what the agent goes towards, if that was asked for
     """
 
     world: GridWorld
@@ -50,10 +51,17 @@ class ArrowMap:
     heading_YX2: FloatArray
     action_YXA: FloatArray
     weight_YX: FloatArray
+    goal: Any = None
 
     @property
     def title(self) -> str:
         return f"{self.policy}, level {self.level}"
+
+    @property
+    def stays_YX(self) -> FloatArray:
+        """(height, width), how likely the agent does what is no movement, such as ``still``; nan as in ``action_YXA``."""
+        no_movement = [name not in TURNS for name in self.world.action_names]
+        return self.action_YXA[:, :, no_movement].sum(axis=2)
 
 
 def headings(action_names: list[str]) -> FloatArray:
@@ -97,7 +105,7 @@ def arrow_map(solution: Solution, agent: int, level: int, *, goal: Any = None, o
     policy = f"{who} {agent}"
     if goal is not None:
         h, g = goal_place(solution, agent, goal)
+        goal = solution.goals[agent][g]
         policy += f" towards {solution.goal_columns.names[h][g]}"
-    return ArrowMap(
-        chosen.world, chosen.t, agent, policy, others, mean_YXN[:, :, n_actions:], mean_YXN[:, :, :n_actions], weight_YX
-    )
+    heading_YX2, action_YXA = mean_YXN[:, :, n_actions:], mean_YXN[:, :, :n_actions]
+    return ArrowMap(chosen.world, chosen.t, agent, policy, others, heading_YX2, action_YXA, weight_YX, goal)

@@ -38,6 +38,9 @@ class CellMap:
     how : which states were taken together
     value_YX : (height, width) float64, nan where the agent is in none of the states
     weight_YX : (height, width) float64, the total weight of the states with the agent there: a probability or a number
+    scale : label for the number's scale, with its symbol or unit; "" to take ``quantity``
+    goal : the goal that the number is about, if it is about one
+    is_change : whether it is the difference of two maps
     """
 
     world: GridWorld
@@ -47,11 +50,42 @@ class CellMap:
     how: str
     value_YX: FloatArray
     weight_YX: FloatArray
+    scale: str = ""
+    goal: Any = None
+    is_change: bool = False
 
     @property
     def title(self) -> str:
-        """One line for a picture."""
+        """Two lines for a picture: what it is, and which states were taken together."""
         return f"{self.quantity}, level {self.level}\n{self.how}"
+
+    def __sub__(self, other: CellMap) -> CellMap:
+        """By how much this map is above another one of the same grid; nan where either is."""
+        if not isinstance(other, CellMap):
+            return NotImplemented
+        if self.value_YX.shape != other.value_YX.shape:
+            raise ValueError(
+                f"the maps have {self.value_YX.shape} and {other.value_YX.shape} cells (height, width); subtract those of "
+                "the same grid"
+            )
+        what, rest = self._told(other, "quantity"), self._told(other, "how")
+        if self.level != other.level:
+            what += f" since level {other.level}"
+        return replace(
+            self,
+            quantity=f"change of {what}" if self.quantity == other.quantity else what,
+            how=rest,
+            value_YX=self.value_YX - other.value_YX,
+            weight_YX=np.minimum(self.weight_YX, other.weight_YX),
+            scale=f"change of {self.scale}" if self.scale and self.scale == other.scale else "difference",
+            is_change=True,
+            goal=self.goal if self.goal == other.goal else None,
+        )
+
+    def _told(self, other: CellMap, name: str) -> str:
+        """What both maps say, or what each of them says."""
+        own, others = getattr(self, name), getattr(other, name)
+        return str(own) if own == others else f"{own} minus {others}"
 
 
 @dataclass(frozen=True)
@@ -152,24 +186,27 @@ def value_map(
     value_S = solution.rows("vh" if alone else "ve", t)[:, h, g]
     name = solution.goal_columns.names[h][g]
     quantity = f"value of {name} to human {human}" + (", against the worst" if alone else "")
-    return cell_map(solution, value_S, t, human if agent is None else agent, others=others, quantity=quantity)
+    found = cell_map(solution, value_S, t, human if agent is None else agent, others=others, quantity=quantity)
+    return replace(found, scale="value $V_h$" if alone else "value $V_h^e$", goal=solution.goals[human][g])
 
 
 def power_map(solution: Solution, human: int, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:
     """The power :math:`X_h` of a human by the cell of an agent (by default that human)."""
     h, t = human_place(solution, human), level_number(solution, level)
     value_S = solution.rows("xh", t)[:, h]
-    return cell_map(
+    found = cell_map(
         solution, value_S, t, human if agent is None else agent, others=others, quantity=f"power of human {human}"
     )
+    return replace(found, scale="power $X_h$")
 
 
 def robot_value_map(solution: Solution, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:
     """The robot's value :math:`V_r` by the cell of an agent (by default the first robot)."""
     t = level_number(solution, level)
-    return cell_map(
+    found = cell_map(
         solution, solution.rows("vr", t), t, solution.robots[0] if agent is None else agent, others=others, quantity="V_r"
     )
+    return replace(found, scale="the robot's value $V_r$")
 
 
 def presence_map(solution: Solution, agent: int, level: int) -> CellMap:
@@ -185,4 +222,5 @@ def presence_map(solution: Solution, agent: int, level: int) -> CellMap:
         "probability of each cell under both policies",
         value_YX,
         weight_YX,
+        scale="probability",
     )

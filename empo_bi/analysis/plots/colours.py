@@ -1,0 +1,67 @@
+"""Colours that people with any kind of colour vision can tell apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# The palette of Okabe and Ito without its black, which a dark style would swallow; its pale yellow comes last.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+MARKED = "#D55E00"  # the outline of a goal
+SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
+INK = "#24262c"  # on pictures of grids, which are light in every style
+WHITE = "#ffffff"
+
+
+def colour(i: int) -> str:
+    return PALETTE[i % len(PALETTE)]
+
+
+def agent_colour(agent: int) -> str:
+    """The colour of an agent, human or robot, in all plots."""
+    return colour(agent)
+
+
+def text_colour() -> str:
+    """That of the present style, for what belongs to no agent."""
+    import matplotlib
+
+    return str(matplotlib.rcParams["text.color"])
+
+
+def readable(name: str) -> tuple[float, float, float]:
+    """A colour for text: a little closer to the style's own, since thin strokes need more contrast than lines."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = 0.65 * np.array(to_rgb(name)) + 0.35 * np.array(to_rgb(text_colour()))
+    return float(red), float(green), float(blue)
+
+
+def ink_on(rgb: Any) -> str:
+    """Black or white, whichever is read better on a colour (r, g, b from 0 to 1)."""
+    red, green, blue = rgb[:3]
+    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else WHITE
+
+
+def colour_scale(
+    values: npt.NDArray[Any], vmin: float | None = None, vmax: float | None = None, cmap: Any = None, *,
+    is_change: bool = False,
+) -> tuple[float, float, Any]:  # fmt: skip
+    """A range and a colour map for numbers, as far as they are not given.
+
+    Numbers of one sign begin at 0 if they are positive, such as probabilities, and at the least if they are negative, such
+    as the robot's values, which are never near 0. Changes, and numbers of both signs, have 0 in the middle.
+    """
+    found = values[np.isfinite(values)]
+    low, high = (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
+    if is_change or low < 0 < high:
+        reach = max(-low, high)
+        low, high, usual = -reach, reach, DIVERGING
+    else:
+        low, usual = min(low, 0.0) if low >= 0 else low, SEQUENTIAL
+    low, high = low if vmin is None else float(vmin), high if vmax is None else float(vmax)
+    if not low < high:
+        low, high = (low, low + 1.0) if vmax is None else (high - 1.0, high)
+    return low, high, usual if cmap is None else cmap

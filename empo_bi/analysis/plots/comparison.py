@@ -1,0 +1,54 @@
+"""Two solutions side by side, level by level: :func:`plot_comparison`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from empo_bi.analysis.asked import REACHED
+from empo_bi.analysis.comparison import Comparison
+from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
+from empo_bi.analysis.plots.colours import agent_colour
+
+
+def plot_comparison(comparison: Comparison, axes: Any = None) -> AxesArray:
+    """Draw how far the robots' decisions are apart, by total variation and by divergence, and how power changes.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    axes : 3 Axes; None for a new figure
+
+    Returns
+    -------
+    (3,) array of Axes
+    """
+    expect(comparison, Comparison, "comparison", "compare(first, second)")
+    distance, divergence, power = drawn = panels(axes, (3, 1), (7.0, 5.8), height_ratios=[1, 1, 1.4], share_x=True)
+    n_levels = len(comparison.distance_T)
+    level_T = np.arange(n_levels)
+    robots, humans = comparison.first.robots, comparison.first.humans
+    line = {"marker": "o", "markersize": 3.5}
+    distance.plot(level_T, comparison.distance_T, color=agent_colour(robots[0]), **line)
+    distance.set(ylabel="distance\n(probability)", ylim=(0, None))
+    divergence.plot(level_T, comparison.divergence_T, color=agent_colour(robots[0]), **line)
+    divergence.set(ylabel="divergence\n(nats)", ylim=(0, None))
+    colours = [agent_colour(human) for human in humans]
+    names = [f"human {human}" for human in humans]
+    power.axhline(0, color="grey", linewidth=0.8)
+    for h in range(len(humans)):
+        power.plot(level_T, comparison.power_TH[:, h], color=colours[h], label=names[h], **line)
+    power.set_ylabel("change of\npower $X_h$")
+    power.margins(y=0.1)
+    for ax in drawn:
+        bare(ax)
+        over_levels(ax, n_levels - 1, label=ax is power)
+    known = np.flatnonzero(np.isfinite(comparison.power_TH).all(axis=1))
+    if len(known):
+        end = int(known[-1])
+        name_lines(power, [(end, float(x)) for x in comparison.power_TH[end]], names, colours)
+    weighted = "weighted as the first comes to them" if comparison.over == REACHED else "all alike"
+    title(distance, "how far the robots' decisions are apart", f"means over states that both solutions have, {weighted}")
+    title(power, "second minus first", size="small")
+    return drawn

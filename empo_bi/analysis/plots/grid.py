@@ -1,0 +1,123 @@
+"""The grid, drawn as in ``render()``: :func:`plot_state`, and the faded picture that maps lie on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from empo_bi.analysis.plots.canvas import axes_or_new, expect, size_in_points, title
+from empo_bi.analysis.plots.colours import MARKED, WHITE, agent_colour, ink_on
+from empo_bi.world.encoding import State
+from empo_bi.world.goals import ReachGoal
+from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.render import draw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FLOOR = np.array([244, 242, 237]) / 255  # what render paints floors with: fading towards it leaves them as they are
+PRESENCE = 0.45  # of a faded picture
+TILE = 48  # pixels
+
+
+def plot_state(world: GridWorld, state: State | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a state as ``world.render`` does, with coordinates of cells and numbers of agents.
+
+    Parameters
+    ----------
+    world : GridWorld
+    state : a state of that world; None for the initial one
+    ax : Axes to draw into; None for a new figure
+    """
+    expect(world, GridWorld, "world", "load_world('asymmetric_freeing')")
+    state = _known(world, state)
+    ax = axes_or_new(ax, figure_size(world))
+    draw_grid(ax, world, state)
+    _number_agents(ax, world, state)
+    n = state[0]
+    title(ax, f"state at step {n}" if n else "initial state")
+    return ax
+
+
+def figure_size(world: GridWorld, *, beside: float = 0.6) -> tuple[float, float]:
+    """Inches for a grid and, beside it, a colour bar."""
+    height, width = world.layout.cell_number.shape
+    cell = min(0.6, 9 / width, 6 / height)
+    return max(3.4, cell * width + beside), max(2.2, cell * height + 0.9)
+
+
+def draw_grid(ax: Axes, world: GridWorld, state: State | None, *, faded: bool = False) -> None:
+    """The picture of a state (None for the initial one), a unit square for each cell, with small ticks at the cells."""
+    state = _known(world, state)
+    height, width = world.layout.cell_number.shape
+    picture = draw(world.world_spec, state, tile=TILE) / 255
+    if faded:
+        picture = FLOOR + PRESENCE * (picture - FLOOR)
+    ax.imshow(picture, extent=(-0.5, width - 0.5, height - 0.5, -0.5), interpolation="antialiased", zorder=0)
+    size = "x-small" if cell_points(ax, world) > 9 else "xx-small"
+    ax.set_xticks(range(0, width, 1 if width <= 20 else 5))
+    ax.set_yticks(range(0, height, 1 if height <= 20 else 5))
+    ax.tick_params(length=0, labelsize=size, pad=2)
+    ax.set_xlabel("x", fontsize=size, labelpad=1, loc="right")
+    ax.set_ylabel("y", fontsize=size, labelpad=1, rotation=0, loc="top", va="center")
+    ax.spines[:].set_visible(False)
+
+
+def cell_points(ax: Axes, world: GridWorld) -> float:
+    """The side of a cell in points, roughly."""
+    height, width = world.layout.cell_number.shape
+    across, down = size_in_points(ax)
+    return min(across / width, down / height)
+
+
+def outline_goal(ax: Axes, goal: Any) -> None:
+    """Frame the cells of a reach goal; other goals have no place on the grid."""
+    if not isinstance(goal, ReachGoal):
+        return
+    from matplotlib.patches import Rectangle
+    from matplotlib.patheffects import withStroke
+
+    x1, y1, x2, y2 = goal.target_rect
+    ax.add_patch(
+        Rectangle(
+            (x1 - 0.46, y1 - 0.46), x2 - x1 + 0.92, y2 - y1 + 0.92, fill=False, edgecolor=MARKED, linewidth=1.8,
+            linestyle=(0, (2.5, 1.2)), path_effects=[withStroke(linewidth=3.2, foreground=WHITE)], zorder=4, label="goal",
+        )
+    )  # fmt: skip
+
+
+def goal_label(goal: Any) -> str:
+    """A goal in few characters, for the title of a panel."""
+    if not isinstance(goal, ReachGoal):
+        return repr(goal)
+    x1, y1, x2, y2 = goal.target_rect
+    return f"goal {x1},{y1}" if (x1, y1) == (x2, y2) else f"goal {x1},{y1} to {x2},{y2}"
+
+
+def in_words(text: str, goal: Any) -> str:
+    """A text with the short name of a goal that it mentions."""
+    return text if goal is None else text.replace(repr(goal), goal_label(goal))
+
+
+def _number_agents(ax: Axes, world: GridWorld, state: State) -> None:
+    """The number of each agent on a round plate of its colour, in a corner of its cell."""
+    from matplotlib.colors import to_rgb
+
+    size = max(5.0, min(9.0, 0.24 * cell_points(ax, world)))
+    on_cell: dict[tuple[int, int], int] = {}
+    for agent, (x, y, *_) in enumerate(state[1]):
+        n = on_cell[x, y] = on_cell.get((x, y), -1) + 1  # agents may share a cell
+        plate = agent_colour(agent)
+        ax.text(
+            x + 0.32 - 0.3 * n, y - 0.32, str(agent), fontsize=size, color=ink_on(to_rgb(plate)), ha="center", va="center",
+            fontweight="bold", zorder=5,
+            bbox={"boxstyle": "circle,pad=0.18", "facecolor": plate, "edgecolor": WHITE, "linewidth": 0.6},
+        )  # fmt: skip
+
+
+def _known(world: GridWorld, state: State | None) -> State:
+    if state is None:
+        return world.initial_state()
+    world.encode([state])  # refuses states of another world
+    return state
