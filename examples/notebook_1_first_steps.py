@@ -7,7 +7,7 @@
 # %%
 from matplotlib import pyplot as plt
 
-from empo_bi import Params, analysis, load_world, probability_by_time, solve
+from empo_bi import Params, ReachCellGoal, analysis, load_world, probability_by_time, solve
 from empo_bi.analysis import plots
 
 world = load_world("asymmetric_freeing", max_steps=12)
@@ -47,9 +47,9 @@ plots.plot_course(course)
 # other, and the sample agrees.
 
 # %%
-goal = solution.goals[1][world_goal := 12]
+goal = ReachCellGoal(world, 1, (8, 2))  # human 1 is out of its room
 by_time = probability_by_time(solution, goal)
-sampled = episodes.attained_NHG[:, 1, world_goal].mean()
+sampled = episodes.attained_NHG[:, 1, solution.goals[1].index(goal)].mean()
 print(f"{goal}: {by_time[-1]:.4f} exactly, {sampled:.3f} of {len(episodes):,} episodes")
 
 # %% [markdown]

@@ -34,10 +34,10 @@ plots.plot_state(solutions[8].world, solutions[8].world.initial_state())
 freed = [events.thing_gone("rock", (2, 2)), events.thing_gone("rock", (8, 2))]
 first = np.array([first_of(solution, freed).first for solution in solutions.values()])
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-for human, colour, label in ((0, "#0072b2", "left human"), (1, "#d55e00", "right human")):
-    ax.plot(HORIZONS, first[:, human], "o-", color=colour, label=label)
-ax.set(xlabel="horizon (steps)", ylabel="probability of being freed first", xticks=HORIZONS, ylim=(0, 1))
-ax.legend()
+for human, label in enumerate(["left human", "right human"]):
+    ax.plot(HORIZONS, first[:, human], "o-", color=plots.agent_colour(human), label=label)
+ax.set(xlabel="horizon (steps)", ylabel="probability of being freed first", xticks=HORIZONS, ylim=(-0.03, 1.03))
+ax.legend(loc="center right")
 for steps, (left, right) in zip(HORIZONS, first, strict=True):
     print(f"{steps:2} steps: left {left:.3f}, right {right:.3f}")
 

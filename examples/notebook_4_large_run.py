@@ -7,6 +7,7 @@
 
 # %%
 import tempfile
+from pathlib import Path
 
 import xarray as xr
 from matplotlib import pyplot as plt
@@ -46,13 +47,13 @@ print(f"level {STEPS // 2}: {level.sizes['state']:,} states, V_r from {float(lev
 
 # %%
 table = solution.to_pandas("X_h", levels=STEPS // 2, humans=[1])
-print(table.groupby(["x_2", "y_2"])["X_h"].agg(["size", "mean"]).round(4).head(8).to_string())
+print(table.groupby(["x_2", "y_2"])["value"].agg(["size", "mean"]).round(4).head(8).to_string())
 
 # %% [markdown]
 # The store is plain zarr, so other tools read it as well, without this package:
 
 # %%
-store = next(path for path in __import__("pathlib").Path(out).iterdir() if path.name.startswith("solution"))
+store = next(Path(out).glob("solution-*"))
 with xr.open_zarr(store, group=f"level_{STEPS // 2:05}", consolidated=False) as plain:
     print(dict(plain.sizes), list(plain.data_vars))
 

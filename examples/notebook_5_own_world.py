@@ -68,13 +68,13 @@ class OnBank(PossibleGoal):
 # %% [markdown]
 # ## Solve and look
 #
-# In phase 1 humans expect the worst of the robots: a ferry that never comes, so alone nothing can be done about the other
-# bank. With the robot it can.
+# By default humans expect the worst of robots when they plan: a ferry that never goes, so that no action is better than
+# another. Here they are optimistic, and board as soon as they can.
 
 # %%
 world = Ferry()
 start = world.initial_state()
-solution = solve(world, Params(gamma_h=0.95, gamma_r=0.95, beta_r=20), precision="float64", progress=False)
+solution = solve(world, Params(gamma_h=0.95, gamma_r=0.95, beta_r=20, optimistic=True), precision="float64", progress=False)
 print(solution.at(start))
 
 # %%

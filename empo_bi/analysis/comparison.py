@@ -25,7 +25,6 @@ from empo_bi.analysis.extremes import smallest
 from empo_bi.analysis.matching import shared_places
 from empo_bi.analysis.uncertainty import divergence_of_logits, log_policy, shared_logits
 from empo_bi.dag.slices import FloatArray
-from empo_bi.errors import short_repr
 from empo_bi.results.solution import Solution
 
 ROUNDING = 1e-12  # decisions that differ by less are the same
@@ -59,7 +58,7 @@ class Difference:
     def __str__(self) -> str:
         names, before, after = self.first.names, self.first, self.second
         lines = [
-            f"{short_repr(self.state)} on level {self.level}, reached with probability {self.reached:.4g}: decisions are "
+            f"a state on level {self.level}, reached with probability {self.reached:.4g}: the decisions are "
             f"{self.distance:.3f} apart"
         ]
         for word, r in (("more", self.more), ("less", self.less)):
@@ -135,7 +134,7 @@ class Comparison:
         ratio_1, ratio_2 = (float(np.log(one.Q_R[less] / one.Q_R[more])) for one in (before, after))
         return Difference(
             state, t, float(self.first.reached[t][place]), distance, before, after, less, more,
-            by_strictness=(beta_2 - beta_1) * (ratio_1 + ratio_2) / 2,
+            by_strictness=(beta_2 - beta_1) * (ratio_1 + ratio_2) / 2 + 0.0,  # never -0
             by_values=(beta_1 + beta_2) / 2 * (ratio_2 - ratio_1),
         )  # fmt: skip
 

@@ -41,7 +41,7 @@ class Decision:
     power_after_RH: FloatArray
 
     def __str__(self) -> str:
-        lines = [f"robots in {short_repr(self.state)} on level {self.level}:"]
+        lines = [f"what the robots do in a state on level {self.level}:"]
         for r in np.argsort(-self.probability_R, kind="stable").tolist():
             power = ", ".join(f"{x:.4g}" for x in self.power_after_RH[r])
             lines.append(

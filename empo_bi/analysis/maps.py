@@ -185,7 +185,7 @@ def value_map(
     t = level_number(solution, level)
     value_S = solution.rows("vh" if alone else "ve", t)[:, h, g]
     name = solution.goal_columns.names[h][g]
-    quantity = f"value of {name} to human {human}" + (", against the worst" if alone else "")
+    quantity = f"value of {name} to human {human}" + (", in phase 1" if alone else "")
     found = cell_map(solution, value_S, t, human if agent is None else agent, others=others, quantity=quantity)
     return replace(found, scale="value $V_h$" if alone else "value $V_h^e$", goal=solution.goals[human][g])
 

@@ -151,7 +151,7 @@ class StateReport:
         for human, rows in self.goals.items():
             lines.append(f"  human {human}" + (f": power {self.power[human]:.4g}" if human in self.power else ""))
             for goal, weight, before, after, policy in rows:
-                told = {"against the worst": before, "with the robot": after}
+                told = {"in phase 1": before, "with the robot": after}
                 values = ", ".join(f"{value:.4f} {how}" for how, value in told.items() if not math.isnan(value))
                 actions = "" if np.isnan(policy).any() else "; actions " + " ".join(f"{p:.3f}" for p in policy)
                 lines.append(f"    {goal!r}: weight {weight:.3g}, value {values}{actions}")
