@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from typing import Any
 
-from tqdm.auto import tqdm
+from tqdm import TqdmWarning
 
 from empo_bi.errors import counted
 from empo_bi.memory.machine import resident_bytes
 from empo_bi.memory.sizes import held_text
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", TqdmWarning)  # in notebooks without ipywidgets: lines will do, and need no warning
+    from tqdm.auto import tqdm
 
 BAR_AFTER, BAR_EVERY = 1.0, 0.1  # seconds
 LINE_AFTER, LINE_EVERY = 2.0, 10.0
