@@ -5,8 +5,6 @@
 # steps, and what does a robot do that wants to increase their power? This takes a few seconds.
 
 # %%
-from matplotlib import pyplot as plt
-
 from empo_bi import Params, ReachCellGoal, analysis, load_world, probability_by_time, solve
 from empo_bi.analysis import plots
 
@@ -64,6 +62,8 @@ plots.plot_map(analysis.power_map(solution, 1, 6, agent=2))
 plots.plot_arrows(analysis.arrow_map(solution, 2, 6))
 
 # %% tags=["script"]
+from matplotlib import pyplot as plt
+
 for number in plt.get_fignums():  # a notebook shows its figures by itself
     plt.figure(number).savefig(f"first_steps_{number}.png", dpi=100)
     print(f"first_steps_{number}.png")

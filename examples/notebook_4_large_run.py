@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 import xarray as xr
-from matplotlib import pyplot as plt
 
 from empo_bi import Params, analysis, load_world, open_solution, plan, solve
 from empo_bi.analysis import plots
@@ -71,6 +70,8 @@ for ranked in analysis.least_empowered(solution, STEPS - 3, human=1, n=2, min_pr
     print(f"{ranked.value:.5f} at place {ranked.place}:\n{world.describe(ranked.state)}")
 
 # %% tags=["script"]
+from matplotlib import pyplot as plt
+
 for number in plt.get_fignums():
     plt.figure(number).savefig(f"large_run_{number}.png", dpi=100)
     print(f"large_run_{number}.png")

@@ -8,7 +8,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-from matplotlib import pyplot as plt
 
 from empo_bi import Params, PossibleGoal, TabularGoalGenerator, analysis, probability_by_time, solve
 from empo_bi.analysis import plots
@@ -106,6 +105,8 @@ print(probability_by_time(solution, OnBank(1)).round(4))
 print(solution.to_pandas("pi_r", levels=1, states=True).to_string())
 
 # %% tags=["script"]
+from matplotlib import pyplot as plt
+
 for number in plt.get_fignums():
     plt.figure(number).savefig(f"own_world_{number}.png", dpi=100)
     print(f"own_world_{number}.png")
