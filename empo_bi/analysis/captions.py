@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.backward.goals import bits_of
+from empo_bi.dag.python_world import action_names_of
 from empo_bi.errors import short_repr
 from empo_bi.results.pursued import Pursued
 from empo_bi.results.rollouts import Rollouts
@@ -91,7 +92,7 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
         raise IndexError(f"episode {i}: there are episodes 0 to {len(rollouts) - 1}")
     solution, states = rollouts.solution, rollouts.states(i)
     pursued = Pursued.of(solution.goal_columns, rollouts.goals)
-    names = action_names_of(solution.world, solution.profiles.n_actions)
+    names = action_names_of(solution.world)
     n_steps = len(states) - 1
     attained_HG = np.zeros((len(solution.humans), solution.goal_columns.n_goals), dtype=bool)
     found = []
@@ -134,12 +135,6 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
             )
         )
     return found
-
-
-def action_names_of(world: Any, n_actions: int) -> list[str]:
-    """Names of actions, or their numbers where a world has no names."""
-    names = getattr(world, "action_names", None)
-    return [str(name) for name in names] if names is not None else [f"action {action}" for action in range(n_actions)]
 
 
 def label_of(goal: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from empo_bi.analysis.sources import robot_profile_names
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.errors import short_repr
 from empo_bi.results.both_policies import Play
@@ -68,7 +69,7 @@ def decision_at(solution: Solution, state: Any) -> Decision:
         level=t,
         humans=solution.humans,
         profiles=solution.robot_profiles,
-        names=profile_names(solution),
+        names=robot_profile_names(solution),
         probability_R=solution.robot_policies(t, np.array([place]))[0],
         Q_R=plays[0].q_MR[0],
         power_after_RH=prob_RN @ power_NH,
@@ -89,9 +90,3 @@ def successors_by_robots(play: Play) -> tuple[IndexArray, FloatArray]:
     prob_JN = np.zeros((profiles.n_profiles, len(body_N)))
     np.add.at(prob_JN, (profile_K, n_K), prob_K)
     return body_N, np.einsum("u,urn->rn", joint_U, prob_JN[profiles.played_UR])
-
-
-def profile_names(solution: Solution) -> list[str]:
-    """The robots' profiles in words: the actions, robot by robot."""
-    actions = getattr(solution.world, "action_names", None) or [f"action {a}" for a in range(solution.profiles.n_actions)]
-    return [" + ".join(actions[a] for a in profile) or "nothing" for profile in solution.robot_profiles]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.analysis.captions import Caption, GoalNote, action_names_of
-from empo_bi.dag.python_world import n_agents_of
+from empo_bi.analysis.captions import Caption, GoalNote
+from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.extras import needed
 from empo_bi.results.solution import Solution
 from empo_bi.world.goals import ReachGoal
@@ -122,7 +122,7 @@ class Overlay:
 
     def _blocks(self) -> list[Block]:
         solution, line = self._solution, self._line
-        names = action_names_of(solution.world, solution.profiles.n_actions)
+        names = action_names_of(solution.world)
         n_agents = n_agents_of(solution.world)
         widest = max(font(self._em).getlength(name) for name in names)
         item = round(1.9 * self._em + widest + 0.9 * self._em)
@@ -271,7 +271,7 @@ class Overlay:
 
     def _robots(self, n_rows: int) -> Callable[..., None]:
         robots = self._solution.robots
-        names = action_names_of(self._solution.world, self._solution.profiles.n_actions)
+        names = action_names_of(self._solution.world)
         measure = font(self._em).getlength
         widest = max(map(measure, names)) * len(robots) + measure(" + ") * (len(robots) - 1)
         mark = round(0.9 * self._em)  # of what comes next

@@ -222,6 +222,6 @@ def action_names(solution: Solution) -> list[str]:
 
 
 def robot_profile_names(solution: Solution) -> list[str]:
-    """Actions of all robots, with a comma between them."""
+    """Actions of all robots, with a comma between them; "nothing" where there is no robot."""
     names = action_names(solution)
-    return [", ".join(names[action] for action in profile) for profile in solution.robot_profiles]
+    return [", ".join(names[action] for action in profile) or "nothing" for profile in solution.robot_profiles]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 import empo_bi
 from empo_bi.backward.goals import bits_of
-from empo_bi.dag.python_world import n_agents_of
+from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.dag.slices import IndexArray
 from empo_bi.report.choice import NOT_EMBEDDED, Choice
 from empo_bi.report.pictures import COLUMNS, TILE, pictures_of
@@ -225,14 +225,12 @@ def _levels(solution: Solution, found: Survey, choice: Choice) -> Arrays:
 
 def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) -> dict[str, Any]:
     world, dag = solution.world, solution.dag
-    n_actions = solution.profiles.n_actions
-    names = getattr(world, "action_names", None) or [f"action {a}" for a in range(n_actions)]
     _, embedded_mass_T = choice.embedded_by_level(dag.horizon + 1)
     return {
         "title": title or _title_of(world),
         "world": _title_of(world),
         "agents": [_agent(solution, i) for i in range(n_agents_of(world))],
-        "actions": [str(name) for name in names],
+        "actions": action_names_of(world),
         "humans": solution.humans,
         "robots": solution.robots,
         "robot_profiles": [list(profile) for profile in solution.robot_profiles],
