@@ -94,7 +94,7 @@ def test_only_states_that_are_reached_often_enough(solution: Solution) -> None:
 def test_python_worlds_have_tables_too(ring: Solution) -> None:
     table = ring.to_pandas("pi_h", humans=2, goals=At(1), states=True)
     assert list(table.columns) == ["level", "place", "human", "goal", "action", "state", "value"]
-    assert table["action"].cat.categories.tolist() == ["0", "1"]
+    assert table["action"].cat.categories.tolist() == ["action 0", "action 1"]
     expected = np.concatenate([ring.pi_h[t][:, 1, 1].ravel() for t in range(ring.dag.horizon + 1)])
     assert np.array_equal(table["value"], expected)
     assert len(np.unique(expected)) > 4
