@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.slices import FloatArray
-from empo_bi.errors import did_you_mean, short_repr
+from empo_bi.results.goal_names import goal_number
 from empo_bi.results.solution import Solution
 
 REACHED, MEAN = "reached", "mean"  # how states of a level are weighted
@@ -25,29 +25,14 @@ def level_number(solution: Solution, level: int) -> int:
 def human_place(solution: Solution, human: int) -> int:
     """Where a human is along the axis H of arrays."""
     if human not in solution.humans:
-        raise ValueError(f"human {human!r}; the humans of this solution are the agents {solution.humans}")
+        raise ValueError(f"agent {human!r} is not among the humans {solution.humans} of this solution")
     return solution.humans.index(human)
 
 
 def goal_place(solution: Solution, human: int, goal: Any) -> tuple[int, int]:
-    """Where a goal is along the axes H and G; it is given itself, by its number in ``solution.goals``, or by its name."""
-    h = human_place(solution, human)
-    goals = solution.goals[human]
-    if isinstance(goal, str):
-        names = solution.goal_columns.names[h][: len(goals)]
-        if goal not in names:
-            raise ValueError(f"goal {goal!r}; human {human} has {', '.join(names)}{did_you_mean(goal, names)}")
-        return h, names.index(goal)
-    if isinstance(goal, int | np.integer) and not isinstance(goal, bool) and goal not in goals:
-        if not 0 <= goal < len(goals):
-            raise ValueError(f"goal {goal}; human {human} has goals 0 to {len(goals) - 1}")
-        return h, int(goal)
-    if goal not in goals:
-        raise ValueError(
-            f"{short_repr(goal)} is no goal of human {human}, who has {short_repr(goals, 300)}; give one of them, its "
-            "number or its name"
-        )
-    return h, goals.index(goal)
+    """Where a goal is along the axes H and G; it is given as :func:`goal_number` takes it."""
+    g = goal_number(solution.goal_columns, human, goal)
+    return human_place(solution, human), g
 
 
 def weights_of(solution: Solution, t: int, over: str) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from empo_bi.backward.goals import bits_of
 from empo_bi.dag.python_world import action_names_of
-from empo_bi.errors import short_repr
+from empo_bi.results.goal_names import label_of
 from empo_bi.results.pursued import Pursued
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.results.solution import Solution
@@ -135,14 +135,6 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
             )
         )
     return found
-
-
-def label_of(goal: Any) -> str:
-    """A short name of a goal: its cells, or how it prints."""
-    if isinstance(goal, ReachGoal):
-        x1, y1, x2, y2 = goal.target_rect
-        return f"{x1},{y1}" if (x1, y1) == (x2, y2) else f"{x1},{y1} to {x2},{y2}"
-    return short_repr(goal, 30)
 
 
 def _notes(solution: Solution, rows_of: dict[int, Any], attained_HG: Any) -> dict[int, list[GoalNote]]:

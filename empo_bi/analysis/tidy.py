@@ -25,6 +25,7 @@ from empo_bi.analysis.sources import (
 from empo_bi.dag.slices import Bodies, IndexArray, as_array, bodies_from
 from empo_bi.errors import did_you_mean, short_repr
 from empo_bi.extras import needed
+from empo_bi.results.goal_names import goal_number
 from empo_bi.results.solution import Solution
 
 if TYPE_CHECKING:
@@ -150,23 +151,18 @@ class _Cells:
         return [h for h, human in enumerate(self._solution.humans) if human in asked]
 
     def _with_goals(self, pairs: list[tuple[int, int]], wanted: list[Any]) -> list[tuple[int, int]]:
-        """Pairs whose goal is asked for, by number, by name or itself."""
-        known = self._solution.goal_columns.goals
+        """Pairs whose goal is asked for; one that only some of the chosen humans have is fine."""
+        columns = self._solution.goal_columns
         found: set[tuple[int, int]] = set()
         for goal in wanted:
-            if isinstance(goal, str):
-                here = {(h, g) for h, g in pairs if self._names[h][g] == goal}
-            elif hasattr(goal, "__index__"):
-                here = {(h, g) for h, g in pairs if g == as_integer(goal)}
-            else:
-                here = {(h, g) for h, g in pairs if known[h][g] == goal}
-            if not here:
-                names = list(dict.fromkeys(self._names[h][g] for h, g in pairs))
-                raise ValueError(
-                    f"goal {short_repr(goal)}: none of the chosen humans has it. Goals are {short_repr(names, 300)}, or "
-                    f"their numbers from 0.{did_you_mean(goal, names) if isinstance(goal, str) else ''}"
-                )
-            found |= here
+            complaints = []
+            for h in dict.fromkeys(h for h, _ in pairs):
+                try:
+                    found.add((h, goal_number(columns, columns.humans[h], goal)))
+                except ValueError as error:
+                    complaints.append(error)
+            if len(complaints) == len({h for h, _ in pairs}):
+                raise complaints[0]
         return [pair for pair in pairs if pair in found]
 
     def columns(self, pandas: Any, n_states: int) -> dict[str, Any]:

@@ -108,24 +108,14 @@ def _by_human(given: Any) -> dict[int, str]:
 
 def _goal_of(solution: Solution, human: int, text: str) -> Any:
     """The goal that is meant: by its cells, its number, or how it prints."""
-    from empo_bi.analysis.captions import label_of
-    from empo_bi.world.goals import ReachGoal
+    from empo_bi.results.goal_names import goal_number
 
-    if human not in solution.goals:
-        raise click.UsageError(f"--goal {human}={text}; agent {human} is not among the humans {solution.humans}")
-    known = solution.goals[human]
-    wanted = text.replace(" ", "")
-    for goal in known:
-        if isinstance(goal, ReachGoal):
-            cells = [str(number) for number in goal.target_rect]
-            if wanted == ",".join(cells) or (cells[:2] == cells[2:] and wanted == ",".join(cells[:2])):
-                return goal
-        if repr(goal) == text:
-            return goal
-    if wanted.isdecimal() and int(wanted) < len(known):
-        return known[int(wanted)]
-    listed = "; ".join(label_of(goal) for goal in known[:20]) + ("; ..." if len(known) > 20 else "")
-    raise click.UsageError(f"--goal {human}={text}: human {human} has no such goal, but these, numbered from 0: {listed}")
+    try:
+        known = solution.goals.get(human, [])
+        by_number = text.strip().isdecimal() and text not in map(repr, known)
+        return known[goal_number(solution.goal_columns, human, int(text) if by_number else text)]
+    except ValueError as error:
+        raise click.UsageError(f"--goal {human}={text}: {error}") from error
 
 
 def _save(rollouts: Rollouts, out: str, **options: Any) -> None:
@@ -141,7 +131,8 @@ def _content(rollouts: Rollouts, seed: int, out: str | None, n_told: int) -> dic
     import math
 
     from empo_bi import probability_by_time
-    from empo_bi.analysis.captions import captions_of, label_of
+    from empo_bi.analysis.captions import captions_of
+    from empo_bi.results.goal_names import label_of
 
     solution, n = rollouts.solution, len(rollouts)
     share_HG = rollouts.attained_NHG.mean(axis=0)
@@ -170,7 +161,7 @@ def _content(rollouts: Rollouts, seed: int, out: str | None, n_told: int) -> dic
 
 
 def _step(caption: Caption) -> dict[str, Any]:
-    from empo_bi.analysis.captions import label_of
+    from empo_bi.results.goal_names import label_of
 
     return {
         "step": caption.step,

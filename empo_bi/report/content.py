@@ -21,6 +21,7 @@ from empo_bi.report.choice import NOT_EMBEDDED, Choice
 from empo_bi.report.pictures import COLUMNS, TILE, pictures_of
 from empo_bi.report.steps import Steps, steps_of
 from empo_bi.report.survey import QUANTILES, Survey
+from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
 from empo_bi.world.goals import ReachGoal
 from empo_bi.world.gridworld import GridWorld
@@ -279,6 +280,4 @@ def _goals(solution: Solution) -> list[list[dict[str, Any] | None]]:
 def _goal(goal: Any, name: str) -> dict[str, Any]:
     if not isinstance(goal, ReachGoal):
         return {"name": name, "label": name, "rectangle": None}
-    x1, y1, x2, y2 = goal.target_rect
-    label = f"{x1},{y1}" if (x1, y1) == (x2, y2) else f"{x1},{y1} to {x2},{y2}"
-    return {"name": name, "label": label, "rectangle": [x1, y1, x2, y2]}
+    return {"name": name, "label": label_of(goal), "rectangle": list(goal.target_rect)}

@@ -15,6 +15,7 @@ import numpy as np
 from empo_bi.backward.goals import GoalColumns
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.errors import short_repr
+from empo_bi.results.goal_names import goal_number
 
 
 @dataclass(frozen=True)
@@ -36,20 +37,13 @@ class Pursued:
         """Check goals as users give them, ``{human: goal}``."""
         if goals is not None and not isinstance(goals, Mapping):
             raise TypeError(f"goals is {short_repr(goals)}; give {{human: goal}}, such as {{0: solution.goals[0][3]}}")
-        column_of: dict[int, int] = {}
-        for human, goal in (goals or {}).items():
-            if human not in columns.humans:
-                raise ValueError(f"goals names agent {human!r}, which is not among the humans {columns.humans}")
-            try:
-                column_of[human] = columns.column(human, _no_padding(goal))
-            except (KeyError, TypeError):  # unknown, or nothing that could be a goal
-                known = [one for one in columns.goals[columns.humans.index(human)] if one is not None]
-                listed = ", ".join(map(short_repr, known[:5])) + (", ..." if len(known) > 5 else "")
-                raise ValueError(
-                    f"goals[{human}] is {short_repr(goal)}, which is not among the {len(known)} goals of human {human}; "
-                    f"take one of solution.goals[{human}]: {listed}"
-                ) from None
-        return cls(columns, dict(goals or {}), column_of)
+        number_of = {human: goal_number(columns, human, goal) for human, goal in (goals or {}).items()}
+        place_of = {human: columns.humans.index(human) for human in number_of}
+        return cls(
+            columns,
+            {human: columns.goals[place_of[human]][g] for human, g in number_of.items()},
+            {human: place_of[human] * columns.n_goals + g for human, g in number_of.items()},
+        )
 
     def __bool__(self) -> bool:
         return bool(self.goal_of)
@@ -90,10 +84,3 @@ class Pursued:
                     f"human {human} does not have the goal {short_repr(self.goal_of[human])} in state {short_repr(state)}, "
                     "to which episodes come; the goal generator has to yield it in all such states for it to be pursued"
                 )
-
-
-def _no_padding(goal: Any) -> Any:
-    """Columns are padded with None where a human has fewer goals than others, which is nothing to pursue."""
-    if goal is None:
-        raise KeyError("None is no goal")
-    return goal

@@ -122,7 +122,7 @@ def test_a_table_that_would_be_huge_is_refused_before_anything_is_read(
         ({"quantity": "X_h", "humans": 2}, r"human 2; the humans of this solution are agents \[0, 1\]"),
         ({"quantity": "X_h", "levels": 6}, "level 6: there are levels 0 to 5"),
         ({"quantity": "Vh_e", "goals": "ReachCellGoal(agent 0, 99)"}, r"Did you mean 'ReachCellGoal\(agent 0, "),
-        ({"quantity": "Vh_e", "goals": 99}, "goal 99: none of the chosen humans has it"),
+        ({"quantity": "Vh_e", "goals": 99}, "goal 99: human 0 has no such goal"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(solution: Solution, choices: dict[str, Any], complaint: str) -> None:

@@ -224,7 +224,7 @@ def test_a_goal_that_a_state_does_not_have_cannot_be_pursued_there() -> None:
 def test_wrong_goals_are_told_what_would_be_right() -> None:
     solution = solve(Ring(3), Params(), **EXACT)
     for goals, error, message in [
-        ({1: At(0)}, ValueError, r"agent 1, which is not among the humans \[0, 2\]"),
+        ({1: At(0)}, ValueError, r"agent 1 is not among the humans \[0, 2\]"),
         (
             {0: At(7)},
             ValueError,
