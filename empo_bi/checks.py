@@ -35,7 +35,7 @@ def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], lis
     if both:
         raise ValueError(f"agent {both[0]} is both human and robot; give each agent one role")
     if not len(humans):
-        raise ValueError("there are no humans: give human_agent_indices, or a world that has some")
+        raise ValueError("there are no humans: give human_agent_indices (--humans), or a world that has some")
     return [int(agent) for agent in humans], [int(agent) for agent in robots]
 
 

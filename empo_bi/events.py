@@ -61,6 +61,17 @@ def agent_in(agent: int, area: Sequence[int]) -> FieldsEvent:
     return FieldsEvent(lambda fields: fields.inside(agent, area), f"agent_in({agent}, {area})")
 
 
+def door_open(cell: Sequence[int]) -> FieldsEvent:
+    """The door on a cell is open."""
+    x, y = cell
+    return FieldsEvent(lambda fields: fields.is_open((x, y)), f"door_open({(x, y)})")
+
+
+def carries(agent: int, kind: str) -> FieldsEvent:
+    """An agent has a thing of a kind in its hands: a key, a ball or a box."""
+    return FieldsEvent(lambda fields: fields.carries(agent, kind), f"carries({agent}, {kind!r})")
+
+
 def thing_gone(kind: str, cell: Sequence[int]) -> FieldsEvent:
     """What lies on a cell at the start (a block, rock, key, ball or box) does not lie there: it was pushed or taken away."""
     x, y = cell

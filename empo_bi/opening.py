@@ -50,7 +50,9 @@ def open_solution(path: Any, *, world: Any = None, progress: bool = True) -> Sol
         store = _only_solution(folder)
     run = read_manifest(folder)
     if run is None and store is None:
-        raise StoreNotFoundError(f"{folder}: no solution is there; solve(world, out=...) makes one, and so does a batch")
+        raise StoreNotFoundError(
+            f"{folder}: no solution is there; solve(world, out=...), empo-bi solve --out, or a batch makes one"
+        )
     if run is not None:
         found, run = run, openable(run)
         if run is None:
@@ -109,7 +111,10 @@ def _world_of(run: dict[str, Any]) -> Any:
 
 def _with_world(dag: Dag, folder: Any) -> Dag:
     if dag.world is None:
-        raise StoreMismatchError(f"{folder}: is of a world written in Python; give it as world=...")
+        raise StoreMismatchError(
+            f"{folder}: is of a world written in Python, which a folder cannot hold; use Python: "
+            "open_solution(folder, world=...)"
+        )
     return dag
 
 

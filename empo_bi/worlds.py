@@ -46,7 +46,9 @@ def purpose(name: str) -> str:
     path = find(name)
     if path is None:
         hint = did_you_mean(name, [*available(), *(full.split("/")[-1] for full in available())])
-        raise WorldNotFoundError(f"there is no shipped world {name!r}.{hint} empo_bi.worlds.available() lists them")
+        raise WorldNotFoundError(
+            f"there is no shipped world {name!r}.{hint} empo_bi.worlds.available(), or the command empo-bi worlds, has all"
+        )
     words = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):

@@ -45,7 +45,7 @@ def test_of_several_solutions_one_has_to_be_named(tmp_path: Path) -> None:
 
 def test_worlds_in_python_have_to_be_given(tmp_path: Path) -> None:
     first = solve(TwoSteps(), Params(zeta=2), out=tmp_path, progress=False)
-    with pytest.raises(StoreMismatchError, match=r"give it as world=\.\.\."):
+    with pytest.raises(StoreMismatchError, match=r"use Python: open_solution\(folder, world=\.\.\.\)"):
         open_solution(tmp_path)
     assert open_solution(tmp_path, world=TwoSteps()).values.V_r[0][0] == first.values.V_r[0][0]
     with pytest.raises(StoreMismatchError, match="was made for"):

@@ -93,7 +93,7 @@ def dataset_of(solution: Solution) -> xarray.Dataset:
     for name, quantity in QUANTITIES.items():
         if name not in left_out:
             columns = [sizes[dim] for dim in quantity.dims[1:]]
-            about = {"long_name": quantity.long_name, "units": quantity.units}
+            about = {"long_name": quantity.long_name, "description": quantity.description}
             variables[name] = lazy.variable(source_of(solution, name), quantity.dims, columns, np.float64, about)
     levels = LevelIndex(np.arange(dag.horizon + 1), lazy.first_state)
     by_level = levels.create_variables()
@@ -158,7 +158,14 @@ def _attributes(solution: Solution, left_out: dict[str, str]) -> dict[str, Any]:
         if value is not None
     }
     missing = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-    return {"title": title_of(solution.world), "horizon": solution.dag.horizon, **params, "left_out": missing}
+    factors = {f"gamma_{who}": math.exp(-params[f"rho_{who}"]) for who in "hr"}
+    return {
+        "title": title_of(solution.world).strip("<>"),
+        "horizon": solution.dag.horizon,
+        **params,
+        **factors,
+        "left_out": missing,
+    }
 
 
 def by_level(data: Data, how: str | Callable[[Data], Data] = "mean") -> Data:

@@ -5,7 +5,7 @@ Imported only where xarray is there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import index as as_integer
 from typing import Any
 
@@ -93,6 +93,17 @@ class LevelIndex(xarray.Index):
             start_L1 = np.searchsorted(place_N, np.arange(len(self.start_L1)))
         keep = np.flatnonzero(np.diff(start_L1))
         return LevelIndex(self.level_L[keep], np.append(start_L1[keep], start_L1[-1]))
+
+    @classmethod
+    def concat(cls, indexes: Sequence[Any], dim: Any, positions: Any = None) -> LevelIndex:
+        """Stretches one after the other, as long as levels still ascend."""
+        level_L = np.concatenate([index.level_L for index in indexes])
+        if positions is not None or (np.diff(level_L) <= 0).any():
+            raise ValueError(
+                "levels would not ascend along state; put them in order, or give up the index: data.drop_indexes('level')"
+            )
+        length_L = np.concatenate([np.diff(index.start_L1) for index in indexes])
+        return cls(level_L, np.concatenate([[0], length_L.cumsum()]))
 
     def equals(self, other: xarray.Index, **_: Any) -> bool:
         return (

@@ -153,7 +153,7 @@ def cell_map(
     Parameters
     ----------
     solution : Solution of a gridworld
-    value_S : (S,), one number for each state of ``dag.states(level)``
+    value_S : (S,), one number for each state of ``dag.states(level)``; nan for those that do not count
     level : int
     agent : whose cell the number is a function of
     others : "reached", "mean", or a state
@@ -166,6 +166,7 @@ def cell_map(
     n_states = solution.dag.level_sizes[chosen.t]
     if value_S.shape != (n_states,):
         raise ValueError(f"value_S has shape {value_S.shape}; level {level} has {n_states} states, give one number for each")
+    chosen = chosen.only(np.flatnonzero(~np.isnan(value_S[chosen.place_M])))
     value_YX1, weight_YX = chosen.means(value_S[chosen.place_M, np.newaxis])
     what = {MEAN: "mean over all states", REACHED: "mean over what both policies come to"}
     how = f"by the cell of agent {agent}; {what[others] if isinstance(others, str) else 'all else as in one state'}"
@@ -184,6 +185,8 @@ def value_map(
     h, g = goal_place(solution, human, goal)
     t = level_number(solution, level)
     value_S = solution.rows("vh" if alone else "ve", t)[:, h, g]
+    has_S = solution.goal_columns.has_column(t, h * solution.goal_columns.n_goals + g)
+    value_S = np.where(has_S, value_S, np.nan)  # goals may depend on the state
     name = solution.goal_columns.names[h][g]
     quantity = f"value of {name} to human {human}" + (", in phase 1" if alone else "")
     found = cell_map(solution, value_S, t, human if agent is None else agent, others=others, quantity=quantity)
@@ -201,12 +204,11 @@ def power_map(solution: Solution, human: int, level: int, *, agent: int | None =
 
 
 def robot_value_map(solution: Solution, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:
-    """The robot's value :math:`V_r` by the cell of an agent (by default the first robot)."""
+    """The robot's value :math:`V_r` by the cell of an agent (by default the first robot, or human if there is no robot)."""
     t = level_number(solution, level)
-    found = cell_map(
-        solution, solution.rows("vr", t), t, solution.robots[0] if agent is None else agent, others=others, quantity="V_r"
-    )
-    return replace(found, scale="the robot's value $V_r$")
+    if agent is None:
+        agent = [*solution.robots, *solution.humans][0]
+    return cell_map(solution, solution.rows("vr", t), t, agent, others=others, quantity="V_r")
 
 
 def presence_map(solution: Solution, agent: int, level: int) -> CellMap:

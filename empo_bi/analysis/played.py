@@ -26,7 +26,8 @@ def policies_of(
 ) -> Iterator[tuple[IndexArray, FloatArray]]:
     r"""Places of M states of a level that go on, and what an agent does there, (M, A), in blocks.
 
-    A human with a ``goal`` plays :math:`\pi_h(a \mid s, g)`; without one, all agents play what they do over all goals,
+    A human with a ``goal`` plays :math:`\pi_h(a \mid s, g)`, and states in which it does not have that goal are left out;
+    without one, all agents play what they do over all goals,
 
     .. math:: \pi_i(a \mid s) = \sum_{p: p_i = a} \pi_H(p_H \mid s) \, \pi_r(p_r \mid s).
     """
@@ -34,8 +35,10 @@ def policies_of(
     if goal is not None:
         h, g = goal_place(solution, agent, goal)
         column = h * solution.goal_columns.n_goals + g
+        has_S = solution.goal_columns.has_column(t, column)
         for work, pi_MAX in solution.human_policies.blocks_of(t, place_M):
-            yield work.block.place_M, _normalised(pi_MAX[:, :, column].astype(np.float64))
+            has_M = np.broadcast_to(has_S, solution.dag.level_sizes[t])[work.block.place_M]
+            yield work.block.place_M[has_M], _normalised(pi_MAX[has_M, :, column].astype(np.float64))
         return
     n_agents, n_actions = n_agents_of(solution.world), solution.profiles.n_actions
     others = tuple(n_agents - i for i in range(n_agents) if i != agent)  # agent 0 is the last axis

@@ -34,35 +34,27 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity by name: dimensions, the solution's arrays that it follows from, and what it is."""
+    """A quantity by name: dimensions, the solution's arrays that it follows from, a label for axes, and what it is."""
 
     dims: tuple[str, ...]
     needs: tuple[str, ...]
     long_name: str
-    units: str = "1"
+    description: str
 
 
 QUANTITIES = {
-    "Vh_m": Quantity(("state", "human", "goal"), ("vh",), "value of a goal for a human, phase 1", "probability, discounted"),
-    "Vh_e": Quantity(
-        ("state", "human", "goal"),
-        ("ve",),
-        "value of a goal for a human, with the robot's policy",
-        "probability, discounted",
-    ),
-    "X_h": Quantity(("state", "human"), ("xh",), "power of a human: weighted sum over goals of Vh_e to the power of zeta"),
-    "U_r": Quantity(("state",), ("xh",), "reward of the robot, which aggregates the humans' power"),
-    "V_r": Quantity(("state",), ("vr",), "value of the robot: expected discounted sum of U_r from here on"),
-    "Q_r": Quantity(("state", "robot_profile"), ("qr",), "value of a profile of robot actions"),
-    "pi_r": Quantity(("state", "robot_profile"), ("qr",), "probability of a profile of robot actions", "probability"),
+    "Vh_m": Quantity(("state", "human", "goal"), ("vh",), "value $V_h$", "of a goal for a human, phase 1"),
+    "Vh_e": Quantity(("state", "human", "goal"), ("ve",), "value $V_h^e$", "of a goal for a human, with the robot's policy"),
+    "X_h": Quantity(("state", "human"), ("xh",), "power $X_h$", "weighted sum over goals of Vh_e to the power of zeta"),
+    "U_r": Quantity(("state",), ("xh",), "robot's reward $U_r$", "which aggregates the humans' power"),
+    "V_r": Quantity(("state",), ("vr",), "robot's value $V_r$", "expected discounted sum of U_r from here on"),
+    "Q_r": Quantity(("state", "robot_profile"), ("qr",), "$Q_r$", "value of a profile of robot actions"),
+    "pi_r": Quantity(("state", "robot_profile"), ("qr",), "robots' policy", "probability of a profile of robot actions"),
     "pi_h": Quantity(
-        ("state", "human", "goal", "action"), ("vh",), "probability of an action of a human who has a goal", "probability"
+        ("state", "human", "goal", "action"), ("vh",), "humans' policy", "probability of an action of a human with a goal"
     ),
     "reached": Quantity(
-        ("state",),
-        ("vh", "qr"),
-        "probability that both policies ever come to the state, from the initial one",
-        "probability",
+        ("state",), ("vh", "qr"), "probability of the state", "that both policies ever come there from the initial one"
     ),
 }
 _AT_REST = {"Vh_m": "vh", "Vh_e": "ve", "X_h": "xh", "V_r": "vr", "Q_r": "qr"}
@@ -106,7 +98,8 @@ class AtRest:
         self._solution, self._array = solution, array
 
     def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
-        return self._solution.pieces(self._array, t, places)
+        for where, rows in self._solution.pieces(self._array, t, places):
+            yield where, lacking_as_nan(self._solution, t, as_array(places[where]), rows) if rows.ndim == 3 else rows
 
 
 class Reward:
@@ -141,7 +134,17 @@ class HumanPolicy:
         place_M = as_array(places)
         is_all = len(place_M) == self._solution.dag.level_sizes[t]
         for block_M, pi_MHGA in self._solution.human_policies.pieces(t, None if is_all else place_M):
-            yield np.searchsorted(place_M, block_M), pi_MHGA
+            yield np.searchsorted(place_M, block_M), lacking_as_nan(self._solution, t, block_M, pi_MHGA)
+
+
+def lacking_as_nan(solution: Solution, t: int, place_M: IndexArray, rows: Array) -> Array:
+    """Numbers by human and goal, (M, H, G, ...), with nan for goals that a state does not have; terminal ones have none."""
+    goals = solution.goal_columns
+    if goals.is_fixed:
+        return rows
+    has_MHG = goals.has(t)[place_M].astype(np.bool_).reshape(len(place_M), len(goals.humans), goals.n_goals)
+    has_MHG |= ~has_MHG.any(axis=(1, 2), keepdims=True)  # terminal states, of which all numbers are 0
+    return np.where(has_MHG.reshape(has_MHG.shape + (1,) * (rows.ndim - 3)), rows, np.nan)
 
 
 class Reached:
@@ -209,12 +212,16 @@ def trim_after(n_states: int) -> None:
 
 
 def goal_names(solution: Solution) -> list[list[str]]:
-    """By human; an empty text where another human has more goals."""
+    """By human, all different; an empty text where another human has more goals."""
     goals = solution.goal_columns
-    return [
-        ["" if goal is None else name for goal, name in zip(known, names, strict=True)]
-        for known, names in zip(goals.goals, goals.names, strict=True)
-    ]
+    found = []
+    for known, names in zip(goals.goals, goals.names, strict=True):
+        is_twin = [names.count(name) > 1 or name == "" for name in names]
+        found.append(
+            ["" if goal is None else f"{name} (goal {g})" if is_twin[g] else name
+             for g, (goal, name) in enumerate(zip(known, names, strict=True))]
+        )  # fmt: skip
+    return found
 
 
 def action_names(solution: Solution) -> list[str]:

@@ -37,7 +37,7 @@ Array = npt.NDArray[Any]
 
 def table_of(
     solution: Solution,
-    quantity: str,
+    quantity: str | Sequence[str],
     *,
     levels: int | Sequence[int] | slice | None = None,
     humans: int | Sequence[int] | None = None,
@@ -51,7 +51,8 @@ def table_of(
     Parameters
     ----------
     solution : Solution
-    quantity : "Vh_m", "Vh_e", "X_h", "U_r", "V_r", "Q_r", "pi_r", "pi_h" or "reached", as in :func:`dataset_of`
+    quantity : "Vh_m", "Vh_e", "X_h", "U_r", "V_r", "Q_r", "pi_r", "pi_h" or "reached", as in :func:`dataset_of`; or a list
+        of some that are of the same things, such as ["U_r", "V_r"], which then are a column each
     levels : a level, some levels, or a slice of them as lists have it; negative ones count from the last. Default: all.
     humans : an agent, or some; all by default
     goals : a goal or some: their numbers, their names, or the goals themselves; all by default
@@ -63,7 +64,7 @@ def table_of(
     -------
     pandas.DataFrame with columns ``level``, ``place`` (in ``dag.states(level)``), then, as far as they apply, ``human``
     (agent), ``goal``, ``action``, ``robot_profile`` (categories with their names), ``x_0``, ``y_0``, ``direction_0``,
-    ``x_1``, ... of agents in gridworlds, ``reached``, ``state``, and last ``value``.
+    ``x_1``, ... of agents in gridworlds, ``reached``, ``state``, and last ``value``, or a column for each quantity.
 
     Raises
     ------
@@ -79,11 +80,9 @@ def table_of(
     (['level', 'place', 'human'], True)
     """
     pandas = needed("pandas", "analysis")
-    if quantity not in QUANTITIES:
-        known = ", ".join(QUANTITIES)
-        raise ValueError(f"quantity {quantity!r}; expected one of {known}.{did_you_mean(str(quantity), QUANTITIES)}")
-    if (reason := why_left_out(solution, quantity)) is not None:
-        raise ValueError(f"{quantity}: {reason}")
+    asked, quantities = quantity, [quantity] if isinstance(quantity, str) else list(quantity)
+    _check_quantities(solution, quantities)
+    quantity = quantities[0]
     cells = _Cells(solution, quantity, humans, goals)
     chosen_levels = _levels(solution, levels)
     n_states = sum(solution.dag.level_sizes[t] for t in chosen_levels)
@@ -94,7 +93,8 @@ def table_of(
     n_states = sum(map(len, places.values()))
     _check_rows(quantity, n_states, cells, max_rows)
 
-    values = cells.values(places, n_states)  # what takes most memory on the way comes first
+    # What takes most memory on the way comes first.
+    values = {name: cells.values(name, places, n_states) for name in quantities}
     columns: dict[str, Any] = {
         "level": _repeated(_along(places, OfLevel(list(range(solution.dag.horizon + 1))).pieces, np.int32), cells.per_state),
         "place": _repeated(_along(places, Place().pieces, np.int32), cells.per_state),
@@ -108,15 +108,33 @@ def table_of(
         tuples = np.empty(n_states, dtype=object)
         tuples[:] = [state for t, here in places.items() for state in solution.dag.states(t, as_array(here))]
         columns["state"] = _repeated(tuples, cells.per_state)
-    columns["value"] = values
+    if isinstance(asked, str):
+        columns["value"] = values[asked]
+    else:
+        columns |= values  # and "reached" is the same by either way
     return pandas.DataFrame(columns, copy=False)
+
+
+def _check_quantities(solution: Solution, quantities: list[str]) -> None:
+    for name in quantities:
+        if name not in QUANTITIES:
+            known = ", ".join(QUANTITIES)
+            raise ValueError(f"quantity {name!r}; expected one of {known}.{did_you_mean(str(name), QUANTITIES)}")
+        if (reason := why_left_out(solution, name)) is not None:
+            raise ValueError(f"{name}: {reason}")
+    kinds = {name: QUANTITIES[name].dims for name in quantities}
+    if len(set(kinds.values())) != 1:
+        told = "; ".join(f"{name}: {', '.join(dims)}" for name, dims in kinds.items()) or "none"
+        raise ValueError(
+            f"one table has quantities of the same things, and these are of others ({told}); make a table for each"
+        )
 
 
 class _Cells:
     """Which numbers of each state are wanted: pairs of a human and a goal, or humans, times actions or robot profiles."""
 
     def __init__(self, solution: Solution, quantity: str, humans: Any, goals: Any) -> None:
-        self._solution, self._quantity, self._dims = solution, quantity, QUANTITIES[quantity].dims
+        self._solution, self._dims = solution, QUANTITIES[quantity].dims
         sizes = sizes_of(solution)
         for dim, given in (("human", humans), ("goal", goals)):
             if given is not None and dim not in self._dims:
@@ -135,7 +153,8 @@ class _Cells:
         chosen = self._humans(humans)
         if "goal" not in self._dims:
             return chosen, []
-        pairs = [(h, g) for h in chosen for g in range(len(self._names[h])) if self._names[h][g]]
+        solution_goals = self._solution.goal_columns.goals
+        pairs = [(h, g) for h in chosen for g in range(len(self._names[h])) if solution_goals[h][g] is not None]
         if goals is not None:
             wanted = [goals] if isinstance(goals, str) or not isinstance(goals, Iterable) else list(goals)
             pairs = self._with_goals(pairs, wanted)
@@ -179,9 +198,9 @@ class _Cells:
                 found[dim] = _categories(pandas, names_of(self._solution), n_before=n_states * self._n_pairs)
         return found
 
-    def values(self, places: dict[int, Bodies], n_states: int) -> Array:
+    def values(self, quantity: str, places: dict[int, Bodies], n_states: int) -> Array:
         value_SC = np.empty((n_states, self.per_state))
-        source, s = source_of(self._solution, self._quantity), 0
+        source, s = source_of(self._solution, quantity), 0
         for t, here in places.items():
             value_MC = value_SC[s : s + len(here)]
             value_MC[:] = 0.0  # what no piece has

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.analysis.asked import REACHED, human_place, weights_of
+from empo_bi.analysis.asked import REACHED, goal_place, human_place, weights_of
 from empo_bi.analysis.matching import shared_places
 from empo_bi.analysis.played import policies_of
 from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
@@ -71,7 +71,10 @@ def human_divergence(first: Solution, second: Solution, human: int, *, goal: Any
     may do."""
     from scipy.special import rel_entr
 
-    human_place(first, human), human_place(second, human)
+    human_place(second, human)
+    if goal is not None:  # numbers may mean another goal there
+        goal = first.goals[human][goal_place(first, human, goal)[1]]
+    human_place(first, human)
 
     def of_level(t: int) -> tuple[FloatArray, FloatArray]:
         place_M, other_M = shared_places(first, second, t)
@@ -96,7 +99,7 @@ def robot_logits(solution: Solution, t: int, place_M: IndexArray | None = None) 
 
 def shared_logits(first: Solution, second: Solution, t: int) -> tuple[IndexArray, FloatArray, FloatArray]:
     """Places in the first solution of states that both have and that go on in both, and the logits of each, (M, R)."""
-    if first.robot_profiles != second.robot_profiles:
+    if (first.robots, first.robot_profiles) != (second.robots, second.robot_profiles):
         raise ValueError("the two solutions have other robots or actions; their decisions cannot be compared")
     place_M, other_M = shared_places(first, second, t)
     (logit, goes_on), (other, other_goes_on) = robot_logits(first, t, place_M), robot_logits(second, t, other_M)

@@ -94,6 +94,10 @@ class GoalColumns(Columns):
         """Which goals a state has, (1, X) or (S, X)."""
         return self._has[t] if self._has else np.ones((1, self.n_columns), dtype=np.uint8)
 
+    def has_column(self, t: int, column: int) -> npt.NDArray[np.bool_]:
+        """Whether states of a level have the goal of a column, (1,) or (S,)."""
+        return self.has(t)[:, column].astype(np.bool_)
+
     # --- attainment ---------------------------------------------------------------------------------------------------
 
     def attained(self, t: int, place_M: IndexArray | None = None) -> ByteArray:

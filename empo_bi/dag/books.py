@@ -44,7 +44,10 @@ class KeyBook:
 
     def keys(self, t: int, body_S: IndexArray) -> KeyArray:
         if self._n_indexed > min(t, len(self._levels) - 1):
-            self._key_BW, self._n_read = self._key_BW[:0], 0  # the index has them as well
+            self._key_BW, self._n_read = (
+                np.empty((0, self._key_BW.shape[1]), dtype=np.uint64),
+                0,
+            )  # the index has them as well
             return self._index.keys[body_S]
         new = range(self._n_read, min(t, len(self._levels) - 1) + 1)
         if new:

@@ -33,8 +33,9 @@ def n_agents_of(world: Any) -> int:
 def action_names_of(world: Any) -> list[str]:
     """As the world calls its actions (``action_names``); "action 0", "action 1", ... where it does not."""
     n_actions, names = int(world.action_space.n), getattr(world, "action_names", None)
-    is_list = isinstance(names, list | tuple) and len(names) == n_actions
-    return [str(name) for name in names] if is_list else [f"action {a}" for a in range(n_actions)]  # type: ignore[union-attr]
+    if names is None or isinstance(names, str) or len(names) != n_actions:
+        return [f"action {a}" for a in range(n_actions)]
+    return [str(name) for name in names]
 
 
 def initial_state_of(world: Any) -> Any:

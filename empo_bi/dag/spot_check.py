@@ -38,5 +38,6 @@ def check_some_states(dag: Dag) -> None:
         if not rows.agrees_with(Rows(block.count_SJ, body_of_local[block.local_K].astype(np.int32), block.prob_K)):
             raise StoreMismatchError(
                 f"{short_repr(state)} on level {dag.level_values[t]} has other successors in the store than the world says "
-                "now, so the world was changed since. Choose another place, or replace the store with overwrite=True"
+                "now, so the world was changed since. Choose another place, or replace the store with overwrite=True "
+                "(--overwrite)"
             )

@@ -83,7 +83,7 @@ def write_report(
     found = survey(solution, progress=progress)
     at_most = default_max_states(solution) if max_states is None else int(max_states)
     choice = choose(solution, found, min_probability=float(min_probability), max_states=at_most)
-    page = page_of(content_of(solution, found, choice, title)).encode("utf-8")
+    page = page_of(content_of(solution, found, choice, None if title is None else str(title))).encode("utf-8")
     partial = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         partial.write_bytes(page)

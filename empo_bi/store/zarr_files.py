@@ -26,7 +26,9 @@ from empo_bi.errors import DamagedStoreError
 from empo_bi.store.encoded import Array, Compression, Json, array_files, decoded_chunk, group_file, little_endian
 from empo_bi.store.layout import ATTRIBUTE, spoken
 
-REMEDY = "To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True, or delete it"
+REMEDY = (
+    "To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True (--overwrite), or delete it"
+)
 
 
 class ZarrFiles:

@@ -426,7 +426,7 @@ def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) ->
         )
         raise StoreMismatchError(
             f"{name}: holds the DAG of {found.get('title')}, which differs in {', '.join(other)} from what is "
-            f"asked for ({details}). Choose another place, or replace it with overwrite=True"
+            f"asked for ({details}). Choose another place, or replace it with overwrite=True (--overwrite)"
             + (_IF_EQUAL if "world" in other and found["world"] is None else "")
         )
     if asked["content"]["world"] is None:

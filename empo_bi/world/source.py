@@ -85,7 +85,7 @@ def _find(source: str | os.PathLike[str]) -> Path:
     hint = did_you_mean(name, [*worlds.available(), *(full.split("/")[-1] for full in worlds.available())])
     raise WorldNotFoundError(
         f"{short_repr(name)} is neither a file (looked in {Path.cwd()}) nor a shipped world.{hint} "
-        "empo_bi.worlds.available() lists the shipped ones."
+        "empo_bi.worlds.available(), or the command empo-bi worlds, lists the shipped ones."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import subprocess
 import sys
@@ -226,9 +227,10 @@ def test_labels_say_what_numbers_mean(folder: Path) -> None:
         assert ds.goal_weight.values[h].tolist() == weights
     assert ds.attrs["beta_h"] == 5.0
     assert ds.attrs["zeta"] == 2.0
-    assert ds.attrs["title"] == str(solution.world)
+    assert ds.attrs["title"] == str(solution.world).strip("<>")
+    assert ds.attrs["gamma_h"] == pytest.approx(math.exp(-solution.params.rate_h))
     assert ds.attrs["left_out"] == ""
-    assert all(ds[name].attrs["long_name"] and ds[name].attrs["units"] for name in ds.data_vars)
+    assert all(ds[name].attrs["long_name"] and ds[name].attrs["description"] for name in ds.data_vars)
 
 
 def test_humans_with_fewer_goals_have_empty_names_where_others_have_more() -> None:
@@ -440,7 +442,7 @@ def test_plots_take_labels_from_the_dataset(folder: Path) -> None:
     ds = open_solution(folder).to_xarray()
     lines = by_level(ds.X_h, "max").plot.line(x="level")
     assert len(lines) == 2
-    assert "power of a human" in plt.gca().get_ylabel()
+    assert "power" in plt.gca().get_ylabel()
     plt.close("all")
 
 
@@ -524,3 +526,16 @@ print(float(solution.to_xarray().x_2.sel(level=4).max()), len(solution.to_pandas
     assert done.returncode == 0, done.stderr
     expected = max(state[1][2][0] for state in open_solution(folder).dag.states(4))
     assert done.stdout.split() == [str(float(expected)), str(open_solution(folder).dag.level_sizes[4])]
+
+
+def test_levels_can_be_put_together_again_in_order(solution: Solution) -> None:
+    import xarray
+
+    ds = solution.to_xarray()
+    parts = [ds.V_r.sel(level=level) for level in (1, 2, 4)]
+    joined = xarray.concat(parts, "state")
+    for level in (1, 2, 4):
+        np.testing.assert_array_equal(joined.sel(level=level), solution.values.V_r[level])
+    assert joined.level.values.tolist() == np.concatenate([part.level for part in parts]).tolist()
+    with pytest.raises(ValueError, match=r"levels would not ascend.*drop_indexes"):
+        xarray.concat(parts[::-1], "state")

@@ -185,7 +185,7 @@ def test_wrong_questions_are_told_what_there_is(solution: Solution) -> None:
         analysis.power_map(solution, human, 1, agent=n_agents)
     with pytest.raises(ValueError, match=r"goal 500: human . has no such goal, but these, numbered from 0: "):
         analysis.value_map(solution, human, 500, 1)
-    with pytest.raises(ValueError, match="goal 'ReachCelGoal'.* has no such goal"):
+    with pytest.raises(ValueError, match=r"goal 'ReachCelGoal'.* has no such goal"):
         analysis.value_map(solution, human, "ReachCelGoal", 1)
     with pytest.raises(ValueError, match="has no such goal"):
         analysis.value_map(solution, human, object(), 1)

@@ -140,3 +140,18 @@ def test_without_pandas_the_error_names_the_extra(ring: Solution, monkeypatch: p
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"empo-bi\[analysis\]"):
         ring.to_pandas("V_r")
+
+
+def test_several_quantities_are_a_column_each(solution: Solution) -> None:
+    both = solution.to_pandas(["V_r", "U_r", "reached"], levels=[1, 3])
+    for name in ("V_r", "U_r", "reached"):
+        assert both[name].tolist() == solution.to_pandas(name, levels=[1, 3])["value"].tolist()
+    assert "value" not in both.columns
+    values = solution.to_pandas(["Vh_m", "Vh_e"], levels=2, goals=1)
+    assert values["Vh_e"].tolist() == solution.to_pandas("Vh_e", levels=2, goals=1)["value"].tolist()
+    with pytest.raises(ValueError, match=r"of the same things, and these are of others \(V_r: state; X_h: state, human\)"):
+        solution.to_pandas(["V_r", "X_h"])
+    with pytest.raises(ValueError, match="quantity 'V_h'"):
+        solution.to_pandas(["V_r", "V_h"])
+    with pytest.raises(ValueError, match=r"\(none\)"):
+        solution.to_pandas([])

@@ -17,6 +17,7 @@ from planning_worlds import At, Places, Ring, TwoSteps
 
 import empo_bi
 from empo_bi import Params, Solution, events, first_of, load_world, probability_by_time, solve, worlds
+from empo_bi.world.fields import StateFields
 
 EXACT: dict[str, Any] = {"precision": "float64", "progress": False}
 LEFT, RIGHT = events.thing_gone("rock", (2, 2)), events.thing_gone("rock", (6, 2))
@@ -461,3 +462,27 @@ def test_goals_that_differ_from_state_to_state_have_weights_of_their_own() -> No
 
     solution = solve(TwoSteps(), possible_goal_generator=Twice(), **EXACT)
     assert np.concatenate(list(solution.reached))[solution.markov_chain.place_N.argsort()].tolist() == [1, 1, 0, 1, 0]
+
+
+def test_doors_and_things_in_hands_are_events() -> None:
+    """A door that a key opens: both events against the tuples of states."""
+    solution = solved("locked_in", 6)
+    start = StateFields(solution.world, solution.world.initial_key)
+    doors = [(x, y) for _, x, y, *_ in solution.world.initial_state()[3]]
+    assert doors
+    for door in doors:
+
+        def is_open(state: Any, door: Any = door) -> bool:
+            return any((x, y) == door and flags[0] for _, x, y, *flags in state[3])
+
+        by_event, by_state = probability_by_time(solution, [events.door_open(door), is_open])
+        assert by_event.tolist() == by_state.tolist()
+    for agent in range(len(solution.world.agents)):
+        by_event, by_state = probability_by_time(
+            solution,
+            [events.carries(agent, "key"), lambda state: state[1][agent][6] == "key"],  # noqa: B023
+        )
+        assert by_event.tolist() == by_state.tolist()
+    assert not start.carries(0, "key")[0]
+    assert repr(events.carries(1, "key")) == "carries(1, 'key')"
+    assert repr(events.door_open((2, 1))) == "door_open((2, 1))"

@@ -228,10 +228,10 @@ def test_wrong_goals_are_told_what_would_be_right() -> None:
         (
             {0: At(7)},
             ValueError,
-            r"goals\[0\] is At\(place=7\), which is not among the 4 goals .*At\(place=0\), At\(place=1\)",
+            r"goal At\(place=7\): human 0 has no such goal, .*At\(place=0\); At\(place=1\)",
         ),
-        ({0: None}, ValueError, "not among the 4 goals"),
-        ({0: [1]}, ValueError, "not among the 4 goals"),
+        ({0: None}, ValueError, "human 0 has no such goal"),
+        ({0: [1]}, ValueError, "human 0 has no such goal"),
         (At(0), TypeError, r"give \{human: goal\}"),
     ]:
         with pytest.raises(error, match=message):
