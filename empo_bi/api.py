@@ -81,8 +81,8 @@ def compute_human_policy_prior(
     progress_callback : ``f(done, total)``, called once per state
     quiet : no bars, no messages
     min_free_memory_fraction, memory_check_interval, memory_pause_duration : as in :class:`MemoryMonitor`
-    memory_profile : tell, level by level, how much memory is held, and write a report (:class:`MemoryProfiler`) to the
-        ``disk_cache_dir``, or to the present folder
+    memory_profile : tell, level by level, how much memory is held, and write a report (:class:`MemoryProfiler`)
+        to the ``disk_cache_dir``, or to the present folder
     use_disk_slicing : keep transitions and values on disk, level by level
     disk_cache_dir : where; what is there is kept and used again. By default a temporary folder that goes with the result
     use_float16 : values rest in float16 and are worked with in float32; False makes everything float64

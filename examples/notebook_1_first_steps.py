@@ -47,7 +47,7 @@ plots.plot_course(course)
 # %%
 goal = ReachCellGoal(world, 1, (8, 2))  # human 1 is out of its room
 by_time = probability_by_time(solution, goal)
-sampled = episodes.attained_NHG[:, 1, solution.goals[1].index(goal)].mean()
+sampled = episodes.attained_NHG[:, solution.humans.index(1), solution.goals[1].index(goal)].mean()
 print(f"{goal}: {by_time[-1]:.4f} exactly, {sampled:.3f} of {len(episodes):,} episodes")
 
 # %% [markdown]

@@ -111,7 +111,34 @@ def test_equations_of_docstrings_and_names_become_markdown() -> None:
     assert markdown("See:\n\n.. math::\n    a = b\n    + c\n\nAfter.") == "See:\n\n\n$$\na = b\n+ c\n$$\n\nAfter."
     assert markdown(".. math:: a = b") == "\n$$\na = b\n$$"
     assert 'identifier="empo_bi.solve" optional><code>solve</code>' in markdown("as :func:`solve` does")
-    assert markdown("n : as for :func:`solve`\n    More.") == "n : as for solve\n    More."  # types have no links
+
+
+def test_entries_of_docstrings_show_types_defaults_and_descriptions_wherever_these_stand() -> None:
+    entry = hook("docstrings").entry
+    assert entry("n : int, optional", "How many.", {}, {"n": "None"}) == "**`n`** (int, optional) – How many."
+    assert entry("n : int", "How many.", {}, {"n": "5"}) == "**`n`** (int, default `5`) – How many."
+    assert entry("n : int", "", {}, {}) == "**`n`** (int)"
+    assert entry("first : Solution, with both phases", "", {}, {}) == "**`first`** – Solution, with both phases"
+    assert entry("x_N : (N,), what is shown", "of each", {}, {}) == "**`x_N`** – (N,), what is shown\nof each"
+    assert entry("a, b : as there", "", {}, {"a": "1", "b": "2"}) == "**`a=1`**, **`b=2`** – as there"
+    assert entry("state, level", "", {"level": "int"}, {}) == "**`state`**, **`level`** (`int`)"
+    assert entry("(N, k) float64", "By state.", {}, {}) == "(N, k) float64\n\nBy state."
+
+
+def test_a_section_ends_where_the_next_begins() -> None:
+    markdown = hook("docstrings").markdown
+    section = "Parameters\n----------\na : int\n    One,\n\n    in two parts.\nb : see :func:`solve`\n\n"
+    shown = markdown(f"Do.\n\n{section}Notes\n-----\nc : no.")
+    assert "-   **`a`** (int) – One,\n\n    in two parts.\n-   **`b`** – see <autoref" in shown
+    assert shown.endswith("Notes\n-----\nc : no.")
+
+
+def test_no_entry_of_the_reference_lacks_what_its_dash_announces_and_defaults_are_values(site: Path) -> None:
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (site / "reference").glob("*.html")}
+    for name, text in pages.items():
+        assert re.findall(r"–\s*(?:<div[^>]*>\s*</div>\s*)?</(?:li|p)>", text) == [], name
+        assert re.findall(r"default <code>([A-Z]\w*[A-Z])</code>", text) == [], name
+    assert "<strong><code>min_probability</code></strong> (float in [0, 1], default <code>1e-06</code>)" in pages["analysis"]
 
 
 def test_primes_and_limits_of_equations_are_where_they_belong() -> None:
@@ -154,6 +181,12 @@ def test_pages_fit_a_desktop_and_a_phone_and_nothing_leaves_the_server(address: 
                 assert all(height > 5 for height in heights)
                 assert page.evaluate("[...document.images].every(e => e.complete && e.naturalWidth > 0)")
             page.goto(f"{address}theory.html")
+            wide = page.evaluate(
+                "[...document.querySelectorAll('.equation')].filter(e => e.scrollWidth > e.clientWidth)"
+                ".map(e => getComputedStyle(e).backgroundAttachment)"
+            )
+            assert bool(wide) == (width == 390)
+            assert all("local" in how and "scroll" in how for how in wide)  # shadows say that there is more
             assert page.evaluate("document.querySelector('munder').getBoundingClientRect().height") > 20
             page.close()
         browser.close()

@@ -71,7 +71,7 @@ def decision() -> Any:
 def course() -> Any:
     solution = freeing()
     episodes = solution.rollouts(40, seed=1)
-    best = int(np.argmax(episodes.attained_NHG[:, 1].sum(axis=1)))
+    best = int(np.argmax(episodes.attained_NHG[:, solution.humans.index(1)].sum(axis=1)))
     return plots.plot_course(analysis.course_of(solution, episodes.states(best)))
 
 

@@ -11,7 +11,8 @@ from empo_bi.dag.slices import FloatArray
 from empo_bi.results.goal_names import goal_number
 from empo_bi.results.solution import Solution
 
-REACHED, MEAN = "reached", "mean"  # how states of a level are weighted
+REACHED = "reached"  # how states of a level are weighted
+MEAN = "mean"
 
 
 def level_number(solution: Solution, level: int) -> int:

@@ -25,7 +25,8 @@ from empo_bi.extras import needed
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.world.gridworld import GridWorld
 
-TILE, SHEET_TILE = 48, 32
+TILE = 48
+SHEET_TILE = 32
 VIDEO_RATE = 20  # frames per second; steps are shown for whole numbers of them
 LAST = 3  # how many times longer the last frame of an episode is shown
 UNCHANGED = 255  # the place in the palette of a GIF that lets through what was there before

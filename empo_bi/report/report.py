@@ -49,10 +49,10 @@ def write_report(
     solution : Solution, with both phases
     path : path of the file, such as ``report.html``
     min_probability : float in [0, 1]
-        Show states that both policies come to with at least this probability,
+        Show states that both policies come to with at least this probability. Their likeliest successors are shown as well.
     max_states : int, optional
-        and at most so many of them, the most probable ones of the whole run; by default as many as make a file of up to
-        about 2 MB. Their likeliest successors are shown as well.
+        Show at most so many of these states, the most probable ones of the whole run. By default as many as make a file of
+        up to about 2 MB.
     title : optional
         By default that of the world.
     overwrite : bool

@@ -35,13 +35,16 @@ NONE = -1  # after the end
 class Rollouts:
     """N episodes of at most T transitions. Numbers after an episode's end are -1.
 
+    Axis H of arrays is in the order of ``solution.humans``, so human 1 is at ``solution.humans.index(1)``; the axis of
+    agents in ``action_NTI`` has all agents by their numbers.
+
     Attributes
     ----------
     level_NT, place_NT : (N, T + 1) int32, where each state is: its level, and its place in ``dag.states(level)``
     profile_NT : (N, T) int32, what all agents played, as a number (agent 0 is the least significant digit)
     return_N : (N,) float64, the robot's discounted return, whose expectation is V_r of the initial state unless humans had
         goals to pursue
-    goals : {human: goal}, what humans pursued; the others acted by what they do over all goals
+    goals : {human: goal}, what humans pursued, by agent; the others acted by what they do over all goals
     """
 
     solution: Solution
@@ -65,7 +68,8 @@ class Rollouts:
 
     @cached_property
     def attained_NHG(self) -> BoolArray:
-        """(N, H, G), whether each goal of each human is attained in some state of the episode, the initial one included."""
+        """(N, H, G), whether each goal of each human is attained in some state of the episode, the initial one included;
+        H in the order of ``solution.humans``, G in that of ``solution.goals[human]``."""
         goals = self.solution.goal_columns
         return bits_of(self._bits_NB, goals.n_columns).reshape(len(self), len(goals.humans), goals.n_goals)
 

@@ -66,6 +66,9 @@ class ByLevel(Sequence[npt.NDArray[Any]]):
 class Values:
     """Value functions by level, in the order of ``dag.states(t)``; everything is float64 when read.
 
+    Axis H is in the order of ``solution.humans`` (human 1 is at ``solution.humans.index(1)``), axis G in that of
+    ``solution.goals[human]``.
+
     Attributes
     ----------
     Vh_m : (S, H, G), phase 1: what each human expects of each goal, with the worst (or best) of robots

@@ -64,11 +64,11 @@ class StateFields:
         return self._agent(agent, DIRECTION)
 
     def terminated(self, agent: int) -> BoolArray:
-        """(S,)"""
+        """(S,), whether an agent acts no more."""
         return self._agent(agent, TERMINATED).astype(np.bool_)
 
     def paused(self, agent: int) -> BoolArray:
-        """(S,)"""
+        """(S,), whether an agent is paused, so that it does nothing."""
         return self._agent(agent, PAUSED).astype(np.bool_)
 
     def carries(self, agent: int, kind: str) -> BoolArray:
@@ -117,7 +117,7 @@ class StateFields:
         return found
 
     def door(self, cell: Sequence[int]) -> IntArray:
-        """(S,), the condition of the door on a cell: 0 open, 1 closed, 2 locked (:class:`Door`)."""
+        """(S,), the condition of the door on a cell: 0 open, 1 closed, 2 locked."""
         x, y = map(index, cell)
         for i, it in enumerate(self._layout.objects):
             if it.kind in codes.DOORS and (it.x, it.y) == (x, y):
