@@ -190,6 +190,35 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
+def margins_of(figure: Any) -> list[float]:
+    """Pixels between all that is drawn and the edges of a figure, drawn once: left, below, right, above."""
+    figure.canvas.draw()
+    drawn = figure.get_tightbbox(figure.canvas.get_renderer()).transformed(figure.dpi_scale_trans)
+    return [drawn.x0, drawn.y0, figure.bbox.x1 - drawn.x1, figure.bbox.y1 - drawn.y1]
+
+
+@pytest.mark.parametrize("name", ["the_many_or_the_few", "whose_door_first", "slippery_ledge", "ice_rink", "first_steps"])
+def test_nothing_of_a_grid_and_its_titles_is_outside_of_the_figure(name: str) -> None:
+    solution = solve(load_world(name, max_steps=3), progress=False)
+    human = solution.humans[0]
+    power = [analysis.power_map(solution, human, t) for t in (1, 2)]
+    values = [analysis.value_map(solution, human, g, 1) for g in (0, 1)]
+    arrows, towards = (analysis.arrow_map(solution, human, 1, goal=goal) for goal in (None, 0))
+    drawn = {
+        "state": plots.plot_state(solution.world),
+        "power": plots.plot_map(power[1]),
+        "value": plots.plot_map(values[0]),
+        "change": plots.plot_map(power[1] - power[0]),
+        "arrows": plots.plot_arrows(arrows),
+        "arrows on values": plots.plot_arrows(towards, under=values[0]),
+        "levels": plots.plot_maps(power)[0],
+        "goals": plots.plot_maps(values)[0],
+        "reached": plots.plot_reached(solution, human)[0],
+    }
+    for what, ax in drawn.items():
+        assert min(margins_of(ax.figure)) > 0, what
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_plot_of_something_else_is_refused_before_a_figure_is_made(name: str, freeing: Solution) -> None:
     call, message = WRONG[name]
@@ -307,6 +336,34 @@ def test_a_difference_of_maps_has_zero_in_the_middle_of_other_colours(freeing: S
     assert title_of(ax) == "change of power of human 1 since level 3, level 5"
 
 
+def test_what_rounding_leaves_of_no_difference_is_drawn_as_zero() -> None:
+    world = load_world("the_many_or_the_few", max_steps=4)
+    a, b = (solve(world, Params(beta_r=beta_r), precision="float64", progress=False) for beta_r in (5, 10))
+    change = analysis.power_map(b, 1, 3, agent=0) - analysis.power_map(a, 1, 3, agent=0)
+    size = np.nanmax(analysis.power_map(a, 1, 3, agent=0).value_YX)
+    known = np.isfinite(change.value_YX)
+    # Differences of a few last digits, such as other orders of summing leave them, of both signs, and one that is real.
+    noise_YX = np.where(known, size * 1e-15 * np.where(np.arange(known.size).reshape(known.shape) % 2, 1, -1), np.nan)
+    for real in (0.0, 1e-7 * size):
+        value_YX = noise_YX.copy()
+        where = tuple(np.argwhere(known)[0])
+        value_YX[where] += real
+        ax = plots.plot_map(replace(change, value_YX=value_YX))
+        array_YX = mesh_of(ax).get_array()
+        assert array_YX is not None
+        n_real = int(real > 0)
+        assert np.count_nonzero(array_YX.compressed()) == n_real
+        low, high = mesh_of(ax).get_clim()
+        assert (low, high) == ((-1, 1) if real == 0 else (-value_YX[where], value_YX[where])), "0 is in the middle"
+        cells = [text.get_text() for text in ax.texts[:-1]]
+        assert sorted(cells) == sorted(["0"] * (known.sum() - n_real) + [f"{real:.0e}".replace("e-0", "e-")] * n_real)
+        several = plots.plot_maps([replace(change, value_YX=value_YX)] * 2)
+        assert mesh_of(several[0]).get_clim() == (low, high)
+    first = analysis.power_map(a, 1, 3)
+    assert (first.rounding, (first - first).rounding) == (0, pytest.approx(1e-9 * np.nanmax(first.value_YX)))
+    assert np.array_equal((first - first - first).rounded_off().value_YX, -first.value_YX, equal_nan=True)
+
+
 def test_differences_of_maps_of_two_grids_or_of_numbers_make_no_sense(freeing: Solution, ledge: Solution) -> None:
     with pytest.raises(ValueError, match="of the same grid"):
         analysis.power_map(freeing, 1, 3) - analysis.power_map(ledge, 1, 3)
@@ -422,6 +479,7 @@ def test_scales_of_numbers() -> None:
     assert colour_scale(np.array([1.0, 3.0]), is_change=True) == (-3.0, 3.0, "RdBu_r")
     assert colour_scale(np.array([np.nan])) == (0.0, 1.0, "viridis")
     assert colour_scale(np.zeros(2)) == (0.0, 1.0, "viridis")
+    assert colour_scale(np.zeros(2), is_change=True) == (-1.0, 1.0, "RdBu_r")
     assert colour_scale(np.array([-4.0, -4.0])) == (-4.0, -3.0, "viridis")
     assert colour_scale(np.array([0.2]), vmax=0.0) == (-1.0, 0.0, "viridis")
 
@@ -431,6 +489,8 @@ def test_numbers_are_written_with_the_decimals_of_their_scale() -> None:
     assert written([-104.8, -72.1], 104.8) == ["-105", "-72"]
     assert written([-0.25, 12.34], 12.34) == ["-.2", "12.3"]
     assert written([0.0256], 0.0256) == [".0256"]
+    assert written([2.4e-7, -1e-10, 0.0], 2.4e-7) == ["2e-7", "-1e-10", "0"]
+    assert written([-1e-5, -0.004, -0.006], 1.0) == [".00", ".00", "-.01"]
 
 
 # --- arrows -----------------------------------------------------------------------------------------------------------
