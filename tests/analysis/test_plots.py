@@ -6,8 +6,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import accumulate, product
+from itertools import accumulate, combinations, pairwise, product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib as mpl
@@ -19,6 +20,7 @@ from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.quiver import Quiver
+from planning_worlds import TwoSteps
 
 from empo_bi import Params, Solution, analysis, events, load_world, solve
 from empo_bi.analysis import plots
@@ -611,6 +613,42 @@ def test_a_decision_tells_what_is_not_shown(freeing: Solution) -> None:
     assert f"the 2 likeliest of 4 profiles; the others together have probability {rest:.3g}" in [
         text.get_text().replace("\n", " ") for text in ax.texts
     ]
+
+
+class Wordy(TwoSteps):
+    """Three humans and a robot, whose actions have long names."""
+
+    agents = ("human", "human", "human", "robot")
+    action_space = SimpleNamespace(n=3)
+    action_names = ("press_the_button", "wait_for_others", "open_every_door")
+    human_agent_indices = (0, 1, 2)
+    robot_agent_indices = (3,)
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        t, k = state
+        return None if t == self.steps else [(1.0, (t + 1, 1 if sum(actions) > 2 else k))]
+
+
+@pytest.mark.parametrize("n_humans", [1, 2, 3])
+@pytest.mark.parametrize("where", ["a new figure", "given Axes", "given Axes of a layout that adapts itself"])
+def test_columns_of_a_decision_stand_apart_however_long_the_names_of_actions_are(n_humans: int, where: str) -> None:
+    solution = solve(Wordy(), human_agent_indices=[0, 1, 2][:n_humans], robot_agent_indices=[3], progress=False)
+    decision = analysis.decision_at(solution, solution.world.initial_state())
+    layout = "constrained" if where.endswith("itself") else None
+    ax = plots.plot_decision(decision, None if where == "a new figure" else plt.subplots(layout=layout)[1])
+    ax.figure.canvas.draw()
+    texts = [*ax.texts, *ax.get_yticklabels()]
+    assert [text.get_text() for text in texts[-3:]] == [decision.names[r] for r in np.argsort(-decision.probability_R)]
+    boxes = [text.get_window_extent() for text in texts]
+    for (i, one), (j, other) in combinations(enumerate(boxes), 2):
+        assert not one.overlaps(other), (texts[i].get_text(), texts[j].get_text())
+    heads = [
+        box for text, box in zip(texts, boxes, strict=True) if text.get_text() in ("$Q_r$", "human 0", "human 1", "human 2")
+    ]
+    assert len(heads) == 1 + n_humans
+    assert min(right.x0 - left.x1 for left, right in pairwise(heads)) > 3, "pixels"
+    if where == "a new figure":
+        assert min(margins_of(ax.figure)) > 0
 
 
 # --- lines over levels ------------------------------------------------------------------------------------------------
