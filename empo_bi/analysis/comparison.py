@@ -96,11 +96,15 @@ class Comparison:
     power_TH: FloatArray
 
     def __str__(self) -> str:
-        lines = ["level  distance  divergence  change of power"]
+        heads = [f"human {human}" for human in self.first.humans]
+        text_TH = [[f"{x:+.4g}" for x in power_H] for power_H in self.power_TH]
+        width_H = [max(map(len, column)) for column in zip(heads, *text_TH, strict=True)]
+        before = f"{'':5}  {'':8}  {'':10}  "
+        lines = [f"{before}change of power"] if heads else []
+        lines.append("level  distance  divergence  " + _in_columns(heads, width_H))
         for t, (distance, divergence) in enumerate(zip(self.distance_T, self.divergence_T, strict=True)):
-            power = "  ".join(f"{x:+.4g}" for x in self.power_TH[t])
-            lines.append(f"{t:5}  {distance:8.4f}  {divergence:10.4g}  {power}")
-        return "\n".join(lines)
+            lines.append(f"{t:5}  {distance:8.4f}  {divergence:10.4g}  {_in_columns(text_TH[t], width_H)}")
+        return "\n".join(line.rstrip() for line in lines)
 
     def most_different(self, n: int = 5, *, by: str = "expected") -> list[Difference]:
         """The ``n`` states in which decisions differ most.
@@ -168,6 +172,10 @@ def compare(first: Solution, second: Solution, *, over: str = REACHED) -> Compar
     if n_shared == 0:
         raise ValueError("the two solutions share no state that is not terminal; compare solutions of the same world")
     return Comparison(first, second, over, distance_T, divergence_T, power_TH)
+
+
+def _in_columns(text_H: list[str], width_H: list[int]) -> str:
+    return "  ".join(text.rjust(width) for text, width in zip(text_H, width_H, strict=True))
 
 
 def _distances(logit_MR: FloatArray, other_MR: FloatArray) -> FloatArray:

@@ -27,6 +27,7 @@ from empo_bi.world.gridworld import GridWorld
 
 TILE = 48
 SHEET_TILE = 32
+SIDE = 8  # tiles; smaller pictures of worlds in Python are enlarged up to that
 VIDEO_RATE = 20  # frames per second; steps are shown for whole numbers of them
 LAST = 3  # how many times longer the last frame of an episode is shown
 UNCHANGED = 255  # the place in the palette of a GIF that lets through what was there before
@@ -42,7 +43,7 @@ def frames(rollouts: Rollouts, i: int, *, tile: int = TILE, overlay: bool = True
     rollouts : Rollouts
     i : int
     tile : int, pixels
-        Side of a cell.
+        Side of a cell. Beside text, small pictures of worlds in Python are enlarged by a whole number, up to 8 such sides.
     overlay : bool
         With numbers: what just happened and how likely that was, the robot's policy, the humans' power so far, and on the
         grid who is who and what goals are worth. Without, frames are those of ``world.render``.
@@ -76,7 +77,8 @@ def save_film(
     episodes : list of int
         Which episodes, one after the other.
     tile : int, pixels
-        Side of a cell, 48 by default and 32 in a ``.png``.
+        Side of a cell, 48 by default and 32 in a ``.png``. Beside text, small pictures of worlds in Python are enlarged
+        by a whole number, up to 8 such sides.
     seconds_per_step : float
         GIFs count in hundredths, videos in twentieths of a second. The last state of an episode stays three times as long.
     overlay : bool
@@ -154,19 +156,24 @@ class _Film:
         if overlay:
             self.captions = [captions_of(rollouts, i) for i in episodes]
             powers = [x for captions in self.captions for caption in captions for x in caption.power.values()]
-            height, width, _ = self.picture(self.states[0][0]).shape
+            height, width, _ = self.picture(self.states[0][0], with_text=True).shape
             self.overlay = Overlay(
                 rollouts.solution, (height, width), tile, rollouts.goals, most_power=max([*powers, 1e-300])
             )
 
-    def picture(self, state: Any) -> Picture:
-        return picture_of(self.world, state, self.tile)
+    def picture(self, state: Any, *, with_text: bool) -> Picture:
+        """A state; a world's own picture comes in any size, and beside text a small one would be lost, so it is enlarged."""
+        picture = picture_of(self.world, state, self.tile)
+        if not with_text or isinstance(self.world, GridWorld):
+            return picture
+        times = max(1, SIDE * self.tile // max(1, *picture.shape[:2]))
+        return picture.repeat(times, axis=0).repeat(times, axis=1)
 
     def frames(self, e: int) -> Iterator[Picture]:
         """The frames of the ``e``-th of the episodes."""
         title = f"episode {self.episodes[e]}" if len(self.episodes) > 1 else ""
         for k, state in enumerate(self.states[e]):
-            picture = self.picture(state)
+            picture = self.picture(state, with_text=self.overlay is not None)
             if self.overlay is not None:
                 picture = self.overlay.frame(picture, self.captions[e][: k + 1], title)
             yield picture
@@ -182,11 +189,12 @@ class _Film:
     def sheet(self, columns: int | None) -> Picture:
         """All steps as small pictures, row by row, each episode beginning a row."""
         image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
-        rows, width, _ = self.picture(self.states[0][0]).shape
+        rows, width, _ = self.picture(self.states[0][0], with_text=True).shape
         em = max(MIN_TEXT, round(0.29 * self.tile))
         line, pad = round(1.4 * em), round(0.8 * em)
-        told = 3 if self.overlay is not None else 1
-        width, height = max(width, 15 * em), rows + told * line
+        width = max(width, 15 * em)
+        told = [[_wrapped(self._below(e, k), width, em) for k in range(len(states))] for e, states in enumerate(self.states)]
+        height = rows + line * max(len(lines) for episode in told for lines in episode)
         longest = max(map(len, self.states))
         n = columns or max(1, min(longest, round(math.sqrt(longest * 1.6 * (height + pad) / (width + pad)))))
         n_rows = sum(math.ceil(len(states) / n) for states in self.states)
@@ -196,17 +204,20 @@ class _Film:
         for e, states in enumerate(self.states):
             for k, state in enumerate(states):
                 x, y = pad + k % n * (width + pad), pad + (row + k // n) * (height + pad)
-                picture = self.picture(state)
+                picture = self.picture(state, with_text=True)
                 if self.overlay is not None:
                     picture = self.overlay.marked(picture, self.captions[e][k])
                 image.paste(image_module.fromarray(picture), (x, y))
-                head = f"step {k}" if len(self.states) == 1 else f"episode {self.episodes[e]}, step {k}"
-                lines = [head] if self.overlay is None else _told(head, self.captions[e][k])
-                for j, text in enumerate(lines):
+                for j, text in enumerate(told[e][k]):
                     at = (x, y + rows + j * line + line // 2)
-                    draw.text(at, _cut(text, width, em), INK if j == 0 else GREY, font(em), anchor="lm")
+                    draw.text(at, text, INK if j == 0 else GREY, font(em), anchor="lm")
             row += math.ceil(len(states) / n)
         return np.asarray(image)
+
+    def _below(self, e: int, k: int) -> list[str]:
+        """What is written below a small picture."""
+        head = f"step {k}" if len(self.states) == 1 else f"episode {self.episodes[e]}, step {k}"
+        return [head] if self.overlay is None else _told(head, self.captions[e][k])
 
 
 def _told(head: str, caption: Caption) -> list[str]:
@@ -216,6 +227,22 @@ def _told(head: str, caption: Caption) -> list[str]:
     did = ", ".join(f"{agent} {action}" for agent, action in caption.did.items()) or "the start"
     power = ", ".join(map(number, caption.power.values()))
     return [head, did, f"power {power}" if power else "the end"]
+
+
+def _wrapped(texts: list[str], room: int, size: int) -> list[str]:
+    """Texts in as many lines as they need, broken after commas; only what is too long by itself is cut."""
+    measure = font(size).getlength
+    lines = []
+    for text in texts:
+        line = ""
+        for part in text.split(", "):
+            longer = f"{line}, {part}" if line else part
+            if line and measure(longer + ",") > room:
+                lines.append(line + ",")
+                longer = part
+            line = longer
+        lines.append(line)
+    return [_cut(line, room, size) for line in lines]
 
 
 def _cut(text: str, room: int, size: int) -> str:

@@ -23,6 +23,7 @@ from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
 
 Others = Any  # "reached", "mean", or a state
+ROUNDING = 1e-9  # of the size of two maps; differences below that are shown as 0
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class CellMap:
     scale : label for the number's scale, with its symbol or unit; "" to take ``quantity``
     goal : the goal that the number is about, if it is about one
     is_change : whether it is the difference of two maps
+    rounding : numbers up to this are what rounding leaves of a 0; above 0 for differences, see :meth:`rounded_off`
     """
 
     world: GridWorld
@@ -53,6 +55,7 @@ class CellMap:
     scale: str = ""
     goal: Any = None
     is_change: bool = False
+    rounding: float = 0.0
 
     @property
     def title(self) -> str:
@@ -80,7 +83,17 @@ class CellMap:
             scale=f"change of {self.scale}" if self.scale and self.scale == other.scale else "difference",
             is_change=True,
             goal=self.goal if self.goal == other.goal else None,
+            rounding=max(self._rounding_of_sums(), other._rounding_of_sums()),
         )
+
+    def rounded_off(self) -> CellMap:
+        """The map as it is to be shown: with 0 where a difference is no more than rounding leaves."""
+        return replace(self, value_YX=np.where(np.abs(self.value_YX) <= self.rounding, 0.0, self.value_YX))
+
+    def _rounding_of_sums(self) -> float:
+        """What to take for 0 in sums with this map."""
+        found = np.abs(self.value_YX[np.isfinite(self.value_YX)])
+        return max(self.rounding, ROUNDING * float(found.max(initial=0.0)))
 
     def _told(self, other: CellMap, name: str) -> str:
         """What both maps say, or what each of them says."""

@@ -329,7 +329,22 @@ def test_a_solution_differs_nowhere_from_itself(solution: Solution) -> None:
     found = analysis.compare(solution, solution)
     assert np.abs(found.distance_T).max() == np.abs(found.power_TH).max() == 0
     assert found.most_different() == []
-    assert len(str(found).splitlines()) == 1 + solution.dag.horizon
+    assert len(str(found).splitlines()) == 2 + solution.dag.horizon
+
+
+def test_a_comparison_in_writing_says_whose_power_changes() -> None:
+    first, second = solved("whose_door_first", 5), solved("whose_door_first", 5, beta_r=1, xi=3)
+    found = analysis.compare(first, second)
+    over, heads, *rows = str(found).splitlines()
+    assert heads.split("  ")[0] == "level"
+    assert (found.power_TH[:, 0] != found.power_TH[:, 1]).any(), "columns that differ"
+    assert over.index("change of power") <= heads.index(f"human {first.humans[0]}")
+    for t, row in enumerate(rows):
+        assert row.split()[:3] == [str(t), f"{found.distance_T[t]:.4f}", f"{found.divergence_T[t]:.4g}"]
+        for h, human in enumerate(first.humans):
+            end = heads.index(f"human {human}") + len(f"human {human}")  # numbers end below the end of the human's name
+            assert row[:end].split()[-1] == f"{found.power_TH[t, h]:+.4g}"
+            assert row[end : end + 1] in ("", " ")
 
 
 class Anything(At):

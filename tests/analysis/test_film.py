@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -385,6 +386,68 @@ def test_a_png_has_all_steps(tmp_path: Path) -> None:
             assert np.array_equal(sheet[y : y + 144, x : x + 264], world.render(state, tile=24))
     with_numbers = np.asarray(Image.open(save_film(rollouts, tmp_path / "numbers.png", tile=24, columns=3)))
     assert with_numbers.shape == (2 * (height + 2 * line) + pad, 3 * width + pad, 3)
+
+
+class Crowd(TwoSteps):
+    """Three humans and a robot with long names of actions, in a small picture."""
+
+    agents = ("human", "human", "human", "robot")
+    action_space = SimpleNamespace(n=2)
+    action_names = ("wait_for_others", "open_every_door")
+    human_agent_indices = (0, 1, 2)
+    robot_agent_indices = (3,)
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        t, k = state
+        return None if t == self.steps else [(1.0, (t + 1, 1 if sum(actions) > 2 else k))]
+
+    def picture(self, state: Any) -> Any:
+        picture = np.full((60, 90, 3), 40, dtype=np.uint8)
+        picture[10:50, 20 + 40 * state[1] : 30 + 40 * state[1]] = 220
+        return picture
+
+
+def test_small_pictures_of_worlds_in_python_are_enlarged_beside_text(tmp_path: Path) -> None:
+    rollouts = solve(Crowd(), PARAMS, **EXACT).rollouts(2, 1)
+    states = rollouts.states(0)
+    small = [rollouts.solution.world.picture(state) for state in states]
+    for tile, times in ((48, 4), (8, 1)):  # 8 * 48 is 384, and 4 * 90 is 360
+        x, y = film._Film(rollouts, [0], tile, True).overlay.grid_xy  # type: ignore[union-attr]
+        for frame, picture in zip(frames(rollouts, 0, tile=tile), small, strict=True):
+            drawn = frame[y : y + 60 * times, x : x + 90 * times]
+            assert np.array_equal(drawn, np.kron(picture, np.ones((times, times, 1), dtype=np.uint8)))
+    sheet = np.asarray(Image.open(save_film(rollouts, tmp_path / "steps.png")).convert("RGB"))
+    pad = round(0.8 * overlay.MIN_TEXT)
+    assert np.array_equal(sheet[pad : pad + 120, pad : pad + 180], small[0].repeat(2, axis=0).repeat(2, axis=1))
+    without = list(frames(rollouts, 0, overlay=False))
+    assert all(np.array_equal(one, other) for one, other in zip(without, small, strict=True)), "as the world paints them"
+
+
+def test_below_the_pictures_of_all_steps_it_is_told_in_full_what_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollouts = solve(Crowd(), PARAMS, **EXACT).rollouts(2, 1)
+    seen: list[tuple[float, float, str, float]] = []
+    from PIL import ImageDraw
+
+    write = ImageDraw.ImageDraw.text
+
+    def noted(self: Any, xy: Any, text: str, fill: Any, font: Any, **options: Any) -> None:
+        seen.append((*xy, text, font.getlength(text)))
+        write(self, xy, text, fill, font, **options)
+
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", noted)
+    monkeypatch.setattr(overlay.Overlay, "marked", lambda self, picture, caption: picture)  # only what is written below
+    sheet = np.asarray(Image.open(save_film(rollouts, tmp_path / "steps.png", columns=1)))
+    room = 15 * overlay.MIN_TEXT
+    assert all(length <= room for *_, length in seen)
+    assert all(y + overlay.MIN_TEXT / 2 < sheet.shape[0] for _, y, *_ in seen)
+    written = " ".join(text for _, _, text, _ in sorted(seen, key=lambda entry: entry[1]))
+    for caption in captions_of(rollouts, 0)[1:]:
+        assert ", ".join(f"{agent} {action}" for agent, action in caption.did.items()) in written
+        assert ", ".join(map(overlay.number, caption.power.values())) in written
+    assert "..." not in written
+    assert film._wrapped(["0 " + 80 * "x" + ", 1 y"], room, 13)[0].endswith("x...")
 
 
 def test_episodes_side_by_side_wait_for_each_other(tmp_path: Path) -> None:

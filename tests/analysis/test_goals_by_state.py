@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from empo_bi import Params, PossibleGoalGenerator, ReachCellGoal, Solution, analysis, load_world, solve
+from empo_bi import Params, PossibleGoalGenerator, ReachCellGoal, ReachRectangleGoal, Solution, analysis, load_world, solve
 
 LEVEL = 3
 
@@ -18,7 +18,7 @@ class WhileFacingAcross(PossibleGoalGenerator):
     """One goal is there in all states, the other only while the human faces east or west."""
 
     def generate(self, state: Any, human_agent_index: int) -> Iterator[tuple[Any, float]]:
-        yield ReachCellGoal(self.env, human_agent_index, (2, 1)), 1.0
+        yield ReachRectangleGoal(self.env, human_agent_index, (0, 0, 9, 9)), 1.0
         if state[1][human_agent_index][2] % 2 == 0:
             yield ReachCellGoal(self.env, human_agent_index, (3, 1)), 1.0
 
@@ -35,7 +35,7 @@ def having(solution: Solution) -> list[tuple[int, Any, tuple[Any, ...]]]:
     human = solution.humans[0]
     found = []
     for place, state in enumerate(solution.dag.states(LEVEL)):
-        rows = [row for row in solution.at(state).goals[human] if row[0].target_pos == (3, 1)]
+        rows = [row for row in solution.at(state).goals[human] if row[0].target_rect == (3, 1, 3, 1)]
         found += [(place, state, row) for row in rows]
     assert 0 < len(found) < solution.dag.level_sizes[LEVEL]
     return found
@@ -81,15 +81,14 @@ def test_tables_and_datasets_have_nan_where_the_goal_is_lacking(solution: Soluti
 def test_numbers_of_goals_mean_those_of_the_first_solution() -> None:
     class Reversed(WhileFacingAcross):
         def generate(self, state: Any, human_agent_index: int) -> Iterator[tuple[Any, float]]:
-            return iter([(ReachCellGoal(self.env, 0, cell), 1.0) for cell in ((3, 1), (2, 1))])
+            return reversed(list(Forward.generate(self, state, human_agent_index)))
 
     class Forward(WhileFacingAcross):
         def generate(self, state: Any, human_agent_index: int) -> Iterator[tuple[Any, float]]:
-            return iter([(ReachCellGoal(self.env, 0, cell), 1.0) for cell in ((2, 1), (3, 1))])
+            yield ReachCellGoal(self.env, 0, (3, 1)), 1.0
+            yield ReachRectangleGoal(self.env, 0, (0, 0, 9, 9)), 1.0
 
     world = load_world("basics/first_steps", max_steps=3)
-    first, second = (
-        solve(world, possible_goal_generator=kind(world), precision="float64", progress=False)
-        for kind in (Forward, Reversed)
-    )
+    generators = Forward(world), Reversed(world)
+    first, second = (solve(world, possible_goal_generator=one, precision="float64", progress=False) for one in generators)
     assert analysis.human_divergence(first, second, 0, goal=0) == pytest.approx(0, abs=1e-12)

@@ -6,8 +6,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import accumulate, product
+from itertools import accumulate, combinations, pairwise, product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib as mpl
@@ -19,6 +20,7 @@ from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.quiver import Quiver
+from planning_worlds import TwoSteps
 
 from empo_bi import Params, Solution, analysis, events, load_world, solve
 from empo_bi.analysis import plots
@@ -190,6 +192,35 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
+def margins_of(figure: Any) -> list[float]:
+    """Pixels between all that is drawn and the edges of a figure, drawn once: left, below, right, above."""
+    figure.canvas.draw()
+    drawn = figure.get_tightbbox(figure.canvas.get_renderer()).transformed(figure.dpi_scale_trans)
+    return [drawn.x0, drawn.y0, figure.bbox.x1 - drawn.x1, figure.bbox.y1 - drawn.y1]
+
+
+@pytest.mark.parametrize("name", ["the_many_or_the_few", "whose_door_first", "slippery_ledge", "ice_rink", "first_steps"])
+def test_nothing_of_a_grid_and_its_titles_is_outside_of_the_figure(name: str) -> None:
+    solution = solve(load_world(name, max_steps=3), progress=False)
+    human = solution.humans[0]
+    power = [analysis.power_map(solution, human, t) for t in (1, 2)]
+    values = [analysis.value_map(solution, human, g, 1) for g in (0, 1)]
+    arrows, towards = (analysis.arrow_map(solution, human, 1, goal=goal) for goal in (None, 0))
+    drawn = {
+        "state": plots.plot_state(solution.world),
+        "power": plots.plot_map(power[1]),
+        "value": plots.plot_map(values[0]),
+        "change": plots.plot_map(power[1] - power[0]),
+        "arrows": plots.plot_arrows(arrows),
+        "arrows on values": plots.plot_arrows(towards, under=values[0]),
+        "levels": plots.plot_maps(power)[0],
+        "goals": plots.plot_maps(values)[0],
+        "reached": plots.plot_reached(solution, human)[0],
+    }
+    for what, ax in drawn.items():
+        assert min(margins_of(ax.figure)) > 0, what
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_plot_of_something_else_is_refused_before_a_figure_is_made(name: str, freeing: Solution) -> None:
     call, message = WRONG[name]
@@ -307,6 +338,34 @@ def test_a_difference_of_maps_has_zero_in_the_middle_of_other_colours(freeing: S
     assert title_of(ax) == "change of power of human 1 since level 3, level 5"
 
 
+def test_what_rounding_leaves_of_no_difference_is_drawn_as_zero() -> None:
+    world = load_world("the_many_or_the_few", max_steps=4)
+    a, b = (solve(world, Params(beta_r=beta_r), precision="float64", progress=False) for beta_r in (5, 10))
+    change = analysis.power_map(b, 1, 3, agent=0) - analysis.power_map(a, 1, 3, agent=0)
+    size = np.nanmax(analysis.power_map(a, 1, 3, agent=0).value_YX)
+    known = np.isfinite(change.value_YX)
+    # Differences of a few last digits, such as other orders of summing leave them, of both signs, and one that is real.
+    noise_YX = np.where(known, size * 1e-15 * np.where(np.arange(known.size).reshape(known.shape) % 2, 1, -1), np.nan)
+    for real in (0.0, 1e-7 * size):
+        value_YX = noise_YX.copy()
+        where = tuple(np.argwhere(known)[0])
+        value_YX[where] += real
+        ax = plots.plot_map(replace(change, value_YX=value_YX))
+        array_YX = mesh_of(ax).get_array()
+        assert array_YX is not None
+        n_real = int(real > 0)
+        assert np.count_nonzero(array_YX.compressed()) == n_real
+        low, high = mesh_of(ax).get_clim()
+        assert (low, high) == ((-1, 1) if real == 0 else (-value_YX[where], value_YX[where])), "0 is in the middle"
+        cells = [text.get_text() for text in ax.texts[:-1]]
+        assert sorted(cells) == sorted(["0"] * (known.sum() - n_real) + [f"{real:.0e}".replace("e-0", "e-")] * n_real)
+        several = plots.plot_maps([replace(change, value_YX=value_YX)] * 2)
+        assert mesh_of(several[0]).get_clim() == (low, high)
+    first = analysis.power_map(a, 1, 3)
+    assert (first.rounding, (first - first).rounding) == (0, pytest.approx(1e-9 * np.nanmax(first.value_YX)))
+    assert np.array_equal((first - first - first).rounded_off().value_YX, -first.value_YX, equal_nan=True)
+
+
 def test_differences_of_maps_of_two_grids_or_of_numbers_make_no_sense(freeing: Solution, ledge: Solution) -> None:
     with pytest.raises(ValueError, match="of the same grid"):
         analysis.power_map(freeing, 1, 3) - analysis.power_map(ledge, 1, 3)
@@ -422,6 +481,7 @@ def test_scales_of_numbers() -> None:
     assert colour_scale(np.array([1.0, 3.0]), is_change=True) == (-3.0, 3.0, "RdBu_r")
     assert colour_scale(np.array([np.nan])) == (0.0, 1.0, "viridis")
     assert colour_scale(np.zeros(2)) == (0.0, 1.0, "viridis")
+    assert colour_scale(np.zeros(2), is_change=True) == (-1.0, 1.0, "RdBu_r")
     assert colour_scale(np.array([-4.0, -4.0])) == (-4.0, -3.0, "viridis")
     assert colour_scale(np.array([0.2]), vmax=0.0) == (-1.0, 0.0, "viridis")
 
@@ -431,6 +491,8 @@ def test_numbers_are_written_with_the_decimals_of_their_scale() -> None:
     assert written([-104.8, -72.1], 104.8) == ["-105", "-72"]
     assert written([-0.25, 12.34], 12.34) == ["-.2", "12.3"]
     assert written([0.0256], 0.0256) == [".0256"]
+    assert written([2.4e-7, -1e-10, 0.0], 2.4e-7) == ["2e-7", "-1e-10", "0"]
+    assert written([-1e-5, -0.004, -0.006], 1.0) == [".00", ".00", "-.01"]
 
 
 # --- arrows -----------------------------------------------------------------------------------------------------------
@@ -551,6 +613,42 @@ def test_a_decision_tells_what_is_not_shown(freeing: Solution) -> None:
     assert f"the 2 likeliest of 4 profiles; the others together have probability {rest:.3g}" in [
         text.get_text().replace("\n", " ") for text in ax.texts
     ]
+
+
+class Wordy(TwoSteps):
+    """Three humans and a robot, whose actions have long names."""
+
+    agents = ("human", "human", "human", "robot")
+    action_space = SimpleNamespace(n=3)
+    action_names = ("press_the_button", "wait_for_others", "open_every_door")
+    human_agent_indices = (0, 1, 2)
+    robot_agent_indices = (3,)
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        t, k = state
+        return None if t == self.steps else [(1.0, (t + 1, 1 if sum(actions) > 2 else k))]
+
+
+@pytest.mark.parametrize("n_humans", [1, 2, 3])
+@pytest.mark.parametrize("where", ["a new figure", "given Axes", "given Axes of a layout that adapts itself"])
+def test_columns_of_a_decision_stand_apart_however_long_the_names_of_actions_are(n_humans: int, where: str) -> None:
+    solution = solve(Wordy(), human_agent_indices=[0, 1, 2][:n_humans], robot_agent_indices=[3], progress=False)
+    decision = analysis.decision_at(solution, solution.world.initial_state())
+    layout = "constrained" if where.endswith("itself") else None
+    ax = plots.plot_decision(decision, None if where == "a new figure" else plt.subplots(layout=layout)[1])
+    ax.figure.canvas.draw()
+    texts = [*ax.texts, *ax.get_yticklabels()]
+    assert [text.get_text() for text in texts[-3:]] == [decision.names[r] for r in np.argsort(-decision.probability_R)]
+    boxes = [text.get_window_extent() for text in texts]
+    for (i, one), (j, other) in combinations(enumerate(boxes), 2):
+        assert not one.overlaps(other), (texts[i].get_text(), texts[j].get_text())
+    heads = [
+        box for text, box in zip(texts, boxes, strict=True) if text.get_text() in ("$Q_r$", "human 0", "human 1", "human 2")
+    ]
+    assert len(heads) == 1 + n_humans
+    assert min(right.x0 - left.x1 for left, right in pairwise(heads)) > 3, "pixels"
+    if where == "a new figure":
+        assert min(margins_of(ax.figure)) > 0
 
 
 # --- lines over levels ------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def plot_arrows(
                 f"under has {under.value_YX.shape} cells (height, width) and the arrows {arrow_map.weight_YX.shape}; give a "
                 "map of the same grid"
             )
-    ax = axes_or_new(ax, figure_size(world, beside=1.5 if under is not None else 0.6))
+    ax = axes_or_new(ax, figure_size(world, beside=1.5 if under is not None else 0.6), is_grid=True)
     if under is None:
         draw_grid(ax, world, state, faded=True)
         outline_goal(ax, arrow_map.goal)

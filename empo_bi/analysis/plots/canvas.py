@@ -29,24 +29,29 @@ def expect(value: Any, kind: type | tuple[type, ...], name: str, where_from: str
         raise TypeError(f"{name} is {short_repr(value)}, a {type(value).__name__}; give a {wanted}, such as {where_from}")
 
 
-def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """The given Axes, or those of a new figure of so many inches."""
+# Room for titles is made from where Axes were before. Grids keep the shape of their cells and so become smaller than they
+# were, by which a constrained layout makes too little room; a compressed one looks again.
+LAYOUT = {False: "constrained", True: "compressed"}
+
+
+def axes_or_new(ax: Axes | None, size: tuple[float, float], *, is_grid: bool = False) -> Axes:
+    """The given Axes, or those of a new figure of so many inches; grids have cells that are to be square."""
     if ax is None:
-        return needed("matplotlib.pyplot", "analysis").subplots(figsize=size, layout="constrained")[1]
+        return needed("matplotlib.pyplot", "analysis").subplots(figsize=size, layout=LAYOUT[is_grid])[1]
     expect(ax, needed("matplotlib.axes", "analysis").Axes, "ax", "plt.subplots()[1]")
     return ax
 
 
 def panels(
     axes: Any, shape: tuple[int, int], size: tuple[float, float], *, height_ratios: Sequence[float] | None = None,
-    share_x: bool = False, n: int | None = None,
+    share_x: bool = False, n: int | None = None, is_grid: bool = False,
 ) -> AxesArray:  # fmt: skip
     """(n,) Axes: the given ones, or those of a new figure with so many rows and columns; those beyond n are left away."""
     n = shape[0] * shape[1] if n is None else n
     if axes is None:
         grid = {"height_ratios": height_ratios} if height_ratios is not None else {}
         _, made = needed("matplotlib.pyplot", "analysis").subplots(
-            *shape, figsize=size, layout="constrained", squeeze=False, sharex=share_x, gridspec_kw=grid
+            *shape, figsize=size, layout=LAYOUT[is_grid], squeeze=False, sharex=share_x, gridspec_kw=grid
         )
         for spare in made.ravel()[n:]:
             spare.remove()

@@ -57,7 +57,7 @@ def colour_scale(
     found = values[np.isfinite(values)]
     low, high = (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
     if is_change or low < 0 < high:
-        reach = max(-low, high)
+        reach = max(-low, high) or 1.0  # where nothing changes, 0 is in the middle as well
         low, high, usual = -reach, reach, DIVERGING
     else:
         low, usual = min(low, 0.0) if low >= 0 else low, SEQUENTIAL

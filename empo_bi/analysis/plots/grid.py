@@ -32,7 +32,7 @@ def plot_state(world: GridWorld, state: State | None = None, ax: Axes | None = N
     """
     expect(world, GridWorld, "world", "load_world('asymmetric_freeing')")
     state = _known(world, state)
-    ax = axes_or_new(ax, figure_size(world))
+    ax = axes_or_new(ax, figure_size(world), is_grid=True)
     draw_grid(ax, world, state)
     _number_agents(ax, world, state)
     n = state[0]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 OPACITY = 0.8
 READABLE = 4.5  # points; smaller numbers are left away
+TINY = 5e-4  # the scale of numbers of which four decimals would show hardly a digit
 FROM = "power_map(solution, 0, 3)"
 
 
@@ -34,7 +35,8 @@ def plot_map(
     Parameters
     ----------
     cell_map : CellMap
-        What :func:`empo_bi.analysis.power_map` and its like return, or the difference of two.
+        What :func:`empo_bi.analysis.power_map` and its like return, or the difference of two, in which what is no more
+        than rounding is shown as 0.
     ax : Axes to draw into; None for a new figure
     vmin, vmax : range of the colours
         By default from 0 to the greatest number; from the least for negative numbers; numbers of both signs have 0 in the
@@ -44,7 +46,8 @@ def plot_map(
     state : what the grid shows; None for the initial state
     """
     expect(cell_map, CellMap, "cell_map", FROM)
-    ax = axes_or_new(ax, figure_size(cell_map.world, beside=1.5))
+    cell_map = cell_map.rounded_off()
+    ax = axes_or_new(ax, figure_size(cell_map.world, beside=1.5), is_grid=True)
     mesh = paint_map(ax, cell_map, vmin, vmax, cmap, numbers, state)
     what, how = in_words(cell_map.title, cell_map.goal).split("\n")
     title(ax, what, how)
@@ -82,9 +85,9 @@ def plot_maps(
         raise ValueError(f"titles has {len(titles)} entries for {len(maps)} maps; give one for each")
     if any(one.value_YX.shape != maps[0].value_YX.shape for one in maps):
         raise ValueError("the maps are of grids of different sizes; draw those of each grid by themselves")
-    n = len(maps)
+    maps, n = [one.rounded_off() for one in maps], len(maps)
     shape, size = _arranged(n, maps[0].value_YX.shape, columns)
-    drawn = panels(axes, shape, size, n=n)
+    drawn = panels(axes, shape, size, n=n, is_grid=True)
     value_NYX = np.stack([one.value_YX for one in maps])
     low, high, colours = colour_scale(value_NYX, vmin, vmax, cmap, is_change=any(one.is_change for one in maps))
     for ax, one in zip(drawn, maps, strict=True):
@@ -95,7 +98,9 @@ def plot_maps(
         title(ax, name, size="small")
     _colour_bar(drawn[0], list(drawn), mesh, (maps[0].scale if _same(maps, "scale") else "") or _what(maps))
     if axes is None:
-        drawn[0].figure.suptitle(common, fontsize="medium", x=0.01, ha="left")
+        figure = drawn[0].figure
+        figure.suptitle(common, fontsize="medium", x=0.01, ha="left")
+        figure.get_layout_engine().execute(figure)  # of several grids, drawing them once settles too little
     return drawn
 
 
@@ -149,10 +154,15 @@ def _write_numbers(ax: Axes, cell_map: CellMap, mesh: QuadMesh, numbers: bool | 
 
 
 def written(value_M: Any, most: float) -> list[str]:
-    """Numbers with the decimals that suit a scale up to ``most``, without the zero before the point; a plain 0 is exact."""
+    """Numbers with the decimals that suit a scale up to ``most``, without the zero before the point; a plain 0 is exact.
+
+    There is no -.00: what is rounded to 0 has no sign. Where four decimals would show nothing, there are powers of ten.
+    """
+    if 0 < most < TINY:
+        return [f"{value:.0e}".replace("e-0", "e-") if value else "0" for value in np.asarray(value_M).tolist()]
     decimals = 2 if not most > 0 else min(4, max(0, 2 - math.floor(math.log10(most))))
     decimals = min(decimals, 2) if most >= 0.1 else decimals
-    texts = [f"{value:.{decimals}f}" if value else "0" for value in np.asarray(value_M, dtype=np.float64).tolist()]
+    texts = [f"{value:z.{decimals}f}" if value else "0" for value in np.asarray(value_M, dtype=np.float64).tolist()]
     return [text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text for text in texts]
 
 
