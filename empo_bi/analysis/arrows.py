@@ -106,6 +106,6 @@ def arrow_map(solution: Solution, agent: int, level: int, *, goal: Any = None, o
     if goal is not None:
         h, g = goal_place(solution, agent, goal)
         goal = solution.goals[agent][g]
-        policy += f" towards {solution.goal_columns.names[h][g]}"
+        policy += f" towards {' '.join(solution.goal_columns.names[h][g].split())}"
     heading_YX2, action_YXA = mean_YXN[:, :, n_actions:], mean_YXN[:, :, :n_actions]
     return ArrowMap(chosen.world, chosen.t, agent, policy, others, heading_YX2, action_YXA, weight_YX, goal)

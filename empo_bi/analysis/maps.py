@@ -200,7 +200,7 @@ def value_map(
     value_S = solution.rows("vh" if alone else "ve", t)[:, h, g]
     has_S = solution.goal_columns.has_column(t, h * solution.goal_columns.n_goals + g)
     value_S = np.where(has_S, value_S, np.nan)  # goals may depend on the state
-    name = solution.goal_columns.names[h][g]
+    name = " ".join(solution.goal_columns.names[h][g].split())
     quantity = f"value of {name} to human {human}" + (", in phase 1" if alone else "")
     found = cell_map(solution, value_S, t, human if agent is None else agent, others=others, quantity=quantity)
     return replace(found, scale="value $V_h$" if alone else "value $V_h^e$", goal=solution.goals[human][g])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from empo_bi.analysis.spread import weighted_quantiles
 from empo_bi.analysis.uncertainty import entropy_of_logits, robot_logits
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.reached import Forward
@@ -96,8 +97,6 @@ def _no_cells(world: GridWorld, n_levels: int) -> FloatArray:
 
 
 def weighted_summary(value_M: FloatArray, weight_M: FloatArray) -> FloatArray:
-    """The mean, then for each quantile q the smallest value up to which there is at least a share q of the weight."""
-    order = np.argsort(value_M, kind="stable")
-    share_M = weight_M[order].cumsum() / weight_M.sum()
-    place = np.minimum(np.searchsorted(share_M, np.array(QUANTILES) - 1e-12), len(order) - 1)
-    return np.concatenate([[np.average(value_M, weights=weight_M)], value_M[order[place]]])
+    """The mean, then the quantiles."""
+    quantiles_Q = weighted_quantiles(value_M[:, np.newaxis], weight_M, QUANTILES)[:, 0]
+    return np.concatenate([[np.average(value_M, weights=weight_M)], quantiles_Q])

@@ -273,6 +273,17 @@ def test_worlds_with_fewer_states_are_matched_where_they_meet() -> None:
         assert len(own_M) == len(set(own) & set(other)) > 0
 
 
+def test_solutions_with_other_robots_are_not_compared() -> None:
+    world = load_world("the_many_or_the_few", max_steps=2)
+    robots = world.robot_agent_indices
+    others = [agent for agent in range(len(world.agents)) if agent not in robots]
+    first = solve(world, PARAMS, human_agent_indices=others[:1], robot_agent_indices=robots, **EXACT)
+    second = solve(world, PARAMS, human_agent_indices=others[:1], robot_agent_indices=others[1 : 1 + len(robots)], **EXACT)
+    for ask in (analysis.compare, analysis.robot_divergence):
+        with pytest.raises(ValueError, match="other robots or actions"):
+            ask(first, second)
+
+
 def test_python_worlds_are_matched_too() -> None:
     first, second = solve(TwoSteps(), PARAMS, **EXACT), solve(TwoSteps(3), PARAMS, **EXACT)
     for t in range(3):

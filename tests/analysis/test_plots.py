@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, pairwise, product
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,8 +26,8 @@ from empo_bi import Params, Solution, analysis, events, load_world, solve
 from empo_bi.analysis import plots
 from empo_bi.analysis.plots.canvas import apart
 from empo_bi.analysis.plots.colours import PALETTE, colour_scale
-from empo_bi.analysis.plots.levels import weighted_quantile
 from empo_bi.analysis.plots.maps import written
+from empo_bi.analysis.spread import weighted_quantiles
 from empo_bi.world.codes import DIRECTION_VECTORS
 
 ROOT = Path(__file__).parents[2]
@@ -767,9 +767,10 @@ def test_levels_show_sizes_power_with_its_spread_and_entropy(freeing: Solution) 
 def test_weighted_quantiles_of_columns() -> None:
     value_MH = np.array([[3.0, 10.0], [1.0, 20.0], [2.0, 30.0]])
     weight_M = np.array([0.5, 0.2, 0.3])
-    assert weighted_quantile(value_MH, weight_M, 0.2).tolist() == [1.0, 10.0]
-    assert weighted_quantile(value_MH, weight_M, 0.45).tolist() == [2.0, 10.0]
-    assert weighted_quantile(value_MH, weight_M, 0.9).tolist() == [3.0, 30.0]
+    assert weighted_quantiles(value_MH, weight_M, [0.2, 0.45, 0.9]).tolist() == [[1.0, 10.0], [2.0, 10.0], [3.0, 30.0]]
+    for n in (20, 40, 50):  # where shares in floating point fall short of a tenth
+        alike = weighted_quantiles(np.arange(1.0, n + 1)[:, np.newaxis], np.full(n, 0.1), [0.1, 0.9])
+        assert alike[:, 0].tolist() == [n // 10, 9 * n // 10]
 
 
 def test_a_comparison_shows_distances_divergences_and_changes_of_power(freeing: Solution, doubtful: Solution) -> None:
@@ -810,3 +811,53 @@ def test_the_pictures_of_the_docs_are_there_small_and_shown(monkeypatch: pytest.
         path = ROOT / "docs" / "pictures" / f"{make.__name__}.png"
         assert path.stat().st_size < 150_000
         assert f"](pictures/{path.name})" in page
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A goal whose name is no equation, and has two lines."""
+
+    price: str = "$\\bad{$\nand $6"
+
+    def is_achieved(self, state: Any) -> int:
+        return int(state[0] >= 1)
+
+    def __repr__(self) -> str:
+        return self.price
+
+
+class OddGoals:
+    def generate(self, state: Any, human: int) -> Any:
+        yield Odd(), 1.0
+
+
+def test_names_of_goals_are_drawn_to_the_letter() -> None:
+    world = load_world("asymmetric_freeing", max_steps=3)
+    solution = solve(world, possible_goal_generator=OddGoals(), progress=False)
+    drawn = [
+        plots.plot_map(analysis.value_map(solution, 0, 0, 1)),
+        plots.plot_arrows(analysis.arrow_map(solution, 0, 1, goal=0)),
+        *plots.plot_maps([analysis.value_map(solution, 0, 0, level) for level in (1, 2)]),
+    ]
+    for ax in drawn:
+        ax.figure.canvas.draw()
+    assert r"\$" in drawn[0].get_title(loc="left")
+    for ax in drawn:
+        plt.close(ax.figure)
+
+
+def test_worlds_without_robots_have_pictures_of_levels_and_comparisons() -> None:
+    solution = solve(load_world("basics/first_steps", max_steps=3), progress=False)
+    assert solution.robots == []
+    for axes in (plots.plot_levels(solution), plots.plot_comparison(analysis.compare(solution, solution))):
+        plt.close(axes[0].figure)
+    assert analysis.robot_value_map(solution, 1).agent == solution.humans[0]
+
+
+def test_texts_of_users_stay_where_arrows_are_drawn() -> None:
+    solution = solve(load_world("asymmetric_freeing", max_steps=3), progress=False)
+    _, ax = plt.subplots()
+    mine = ax.text(0, 0, "mine")
+    plots.plot_arrows(analysis.arrow_map(solution, 2, 1), ax, under=analysis.power_map(solution, 0, 1))
+    assert mine in ax.texts
+    plt.close(ax.figure)

@@ -47,8 +47,9 @@ def plot_arrows(
         draw_grid(ax, world, state, faded=True)
         outline_goal(ax, arrow_map.goal)
     else:
+        already_there = set(ax.texts)
         plot_map(under, ax, numbers=False, state=state)
-        for text in list(ax.texts):  # the map's subtitle, since the title is that of the arrows
+        for text in set(ax.texts) - already_there:  # the map's subtitle, since the title is that of the arrows
             text.remove()
         if under.goal is None:
             outline_goal(ax, arrow_map.goal)

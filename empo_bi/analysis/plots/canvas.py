@@ -86,6 +86,15 @@ def title(ax: Axes, text: str, subtitle: str = "", *, size: str = "medium") -> N
     ax.set_title(_wrapped(text, width / (0.54 * big)), loc="left", fontsize=big, pad=pad)
 
 
+def plain(text: str) -> str:
+    """A text of users that matplotlib draws to the letter: a dollar sign would begin an equation."""
+    return text.replace("$", r"\$")
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _wrapped(text: str, n_characters: float) -> str:
     return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, max(16, int(n_characters))))
 

@@ -24,6 +24,11 @@ def agent_colour(agent: int) -> str:
     return colour(agent)
 
 
+def robots_colour(solution: Any) -> str:
+    """That of the first robot, for what all robots do together; the style's own where there is none."""
+    return agent_colour(solution.robots[0]) if solution.robots else text_colour()
+
+
 def text_colour() -> str:
     """That of the present style, for what belongs to no agent."""
     import matplotlib

@@ -9,7 +9,7 @@ import numpy as np
 from empo_bi.analysis.asked import REACHED
 from empo_bi.analysis.comparison import Comparison
 from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
-from empo_bi.analysis.plots.colours import agent_colour
+from empo_bi.analysis.plots.colours import agent_colour, robots_colour
 
 
 def plot_comparison(comparison: Comparison, axes: Any = None) -> AxesArray:
@@ -28,11 +28,11 @@ def plot_comparison(comparison: Comparison, axes: Any = None) -> AxesArray:
     distance, divergence, power = drawn = panels(axes, (3, 1), (7.0, 5.8), height_ratios=[1, 1, 1.4], share_x=True)
     n_levels = len(comparison.distance_T)
     level_T = np.arange(n_levels)
-    robots, humans = comparison.first.robots, comparison.first.humans
+    humans, robot_colour = comparison.first.humans, robots_colour(comparison.first)
     line = {"marker": "o", "markersize": 3.5}
-    distance.plot(level_T, comparison.distance_T, color=agent_colour(robots[0]), **line)
+    distance.plot(level_T, comparison.distance_T, color=robot_colour, **line)
     distance.set(ylabel="distance\n(probability)", ylim=(0, None))
-    divergence.plot(level_T, comparison.divergence_T, color=agent_colour(robots[0]), **line)
+    divergence.plot(level_T, comparison.divergence_T, color=robot_colour, **line)
     divergence.set(ylabel="divergence\n(nats)", ylim=(0, None))
     colours = [agent_colour(human) for human in humans]
     names = [f"human {human}" for human in humans]

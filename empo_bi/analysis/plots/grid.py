@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from empo_bi.analysis.plots.canvas import axes_or_new, expect, size_in_points, title
+from empo_bi.analysis.plots.canvas import axes_or_new, expect, one_line, plain, size_in_points, title
 from empo_bi.analysis.plots.colours import MARKED, WHITE, agent_colour, ink_on
 from empo_bi.world.encoding import State
 from empo_bi.world.goals import ReachGoal
@@ -90,14 +90,14 @@ def outline_goal(ax: Axes, goal: Any) -> None:
 def goal_label(goal: Any) -> str:
     """A goal in few characters, for the title of a panel."""
     if not isinstance(goal, ReachGoal):
-        return repr(goal)
+        return one_line(repr(goal))
     x1, y1, x2, y2 = goal.target_rect
     return f"goal {x1},{y1}" if (x1, y1) == (x2, y2) else f"goal {x1},{y1} to {x2},{y2}"
 
 
 def in_words(text: str, goal: Any) -> str:
-    """A text with the short name of a goal that it mentions."""
-    return text if goal is None else text.replace(repr(goal), goal_label(goal))
+    """A text with the short name of a goal that it mentions, as matplotlib draws it to the letter."""
+    return plain(text if goal is None else text.replace(one_line(repr(goal)), goal_label(goal)))
 
 
 def _number_agents(ax: Axes, world: GridWorld, state: State) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
-from empo_bi.analysis.plots.colours import agent_colour, colour
+from empo_bi.analysis.plots.colours import agent_colour, colour, robots_colour
+from empo_bi.analysis.spread import weighted_quantiles
 from empo_bi.analysis.uncertainty import robot_entropy
 from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
@@ -45,7 +46,7 @@ def plot_levels(solution: Solution, axes: Any = None) -> AxesArray:
         power.plot(level_T[known], mean_TH[known, h], color=colours[h], marker="o", markersize=3.5, label=f"human {human}")
     power.set(ylabel="power $X_h$", ylim=(0, None))
     entropy_T = robot_entropy(solution)
-    entropy.plot(level_T[:horizon], entropy_T, color=agent_colour(solution.robots[0]), marker="o", markersize=3.5)
+    entropy.plot(level_T[:horizon], entropy_T, color=robots_colour(solution), marker="o", markersize=3.5)
     most = float(np.log(len(solution.robot_profiles)))
     entropy.axhline(most, linestyle="--", linewidth=0.8, color="grey")
     entropy.annotate(
@@ -78,14 +79,5 @@ def power_spread(solution: Solution) -> tuple[FloatArray, FloatArray, FloatArray
         if goes_on.any():
             power_MH, weight_M = power_MH[goes_on], solution.reached[t][place_M[goes_on]]
             mean_TH[t] = np.average(power_MH, axis=0, weights=weight_M)
-            low_TH[t], high_TH[t] = (weighted_quantile(power_MH, weight_M, q) for q in BAND)
+            low_TH[t], high_TH[t] = weighted_quantiles(power_MH, weight_M, BAND)
     return mean_TH, low_TH, high_TH
-
-
-def weighted_quantile(value_MH: FloatArray, weight_M: FloatArray, q: float) -> FloatArray:
-    """(H,), in each column the least number such that those up to it have at least the share q of the weight."""
-    order_MH = np.argsort(value_MH, axis=0, kind="stable")
-    share_MH = np.cumsum(weight_M[order_MH], axis=0)
-    first_H = (share_MH >= q * share_MH[-1]).argmax(axis=0)
-    h = np.arange(value_MH.shape[1])
-    return value_MH[order_MH[first_H, h], h]

@@ -10,7 +10,7 @@ import numpy as np
 
 from empo_bi.analysis.asked import level_number
 from empo_bi.analysis.maps import CellMap, presence_map
-from empo_bi.analysis.plots.canvas import AxesArray, axes_or_new, expect, panels, title
+from empo_bi.analysis.plots.canvas import AxesArray, axes_or_new, expect, one_line, panels, plain, title
 from empo_bi.analysis.plots.colours import colour_scale, ink_on
 from empo_bi.analysis.plots.grid import FLOOR, cell_points, draw_grid, figure_size, goal_label, in_words, outline_goal
 from empo_bi.results.solution import Solution
@@ -49,8 +49,8 @@ def plot_map(
     cell_map = cell_map.rounded_off()
     ax = axes_or_new(ax, figure_size(cell_map.world, beside=1.5), is_grid=True)
     mesh = paint_map(ax, cell_map, vmin, vmax, cmap, numbers, state)
-    what, how = in_words(cell_map.title, cell_map.goal).split("\n")
-    title(ax, what, how)
+    what = in_words(f"{cell_map.quantity}, level {cell_map.level}", cell_map.goal)
+    title(ax, what, plain(cell_map.how))
     _colour_bar(ax, [ax], mesh, cell_map.scale or what)
     return ax
 
@@ -194,7 +194,7 @@ def _what(maps: list[CellMap]) -> str:
     """What maps have in common, in a few words."""
     if _same(maps, "quantity"):
         return in_words(maps[0].quantity, maps[0].goal)
-    said = {one.quantity.replace(repr(one.goal), "the goal") for one in maps}
+    said = {plain(one.quantity.replace(one_line(repr(one.goal)), "the goal")) for one in maps}
     return said.pop() if len(said) == 1 else "value"
 
 
