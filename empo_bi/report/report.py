@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.errors import counted
-from empo_bi.report.choice import MIN_PROBABILITY, choose, default_max_states
+from empo_bi.report.choice import MIN_PROBABILITY, choose
 from empo_bi.report.content import content_of
+from empo_bi.report.fitting import fitted_page
 from empo_bi.report.page import page_of
 from empo_bi.report.survey import survey
 from empo_bi.results.solution import Solution
@@ -81,9 +82,11 @@ def write_report(
         raise ValueError(f"max_states={max_states!r}; give a whole number of at least 1, or None")
     file = checked_place(path, overwrite)
     found = survey(solution, progress=progress)
-    at_most = default_max_states(solution) if max_states is None else int(max_states)
-    choice = choose(solution, found, min_probability=float(min_probability), max_states=at_most)
-    page = page_of(content_of(solution, found, choice, title)).encode("utf-8")
+    if max_states is None:
+        choice, page = fitted_page(solution, found, min_probability=float(min_probability), title=title)
+    else:
+        choice = choose(solution, found, min_probability=float(min_probability), max_states=int(max_states))
+        page = page_of(content_of(solution, found, choice, title)).encode("utf-8")
     partial = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         partial.write_bytes(page)

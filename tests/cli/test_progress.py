@@ -100,7 +100,9 @@ def test_a_long_level_is_told_block_by_block(clock: Clock, capsys: pytest.Captur
     assert lines[2].endswith("10 s left")  # 150 in 6 s, 250 to go
 
 
-def test_time_that_kernels_take_to_compile_is_not_taken_for_the_speed(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_that_kernels_take_to_compile_is_not_taken_for_the_speed(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
     with level_bar("report", 5, True, n_states=2_000, every=0) as bar:
         clock.now += 2
         bar.level(0, 1)
