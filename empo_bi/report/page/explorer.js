@@ -427,8 +427,8 @@
       const giver = one.where ? -1 : lost.findIndex((other) => !other.where && other.had === one.has); // in one step from hand to hand
       told.push(giver < 0 ? `${one.who} takes the ${one.has}` : `the ${one.has} goes from ${lost.splice(giver, 1)[0].who} to ${one.who}`);
     }
-    for (const {who, was, had, where} of lost) {
-      told.push(where ? `${who} drops the ${had} on ${where}` : `${who} ${was[6] === "key" ? `uses up the ${had}` : `has the ${had} no more`}`);
+    for (const {who, had, where} of lost) {
+      told.push(where ? `${who} drops the ${had} on ${where}` : `${who} has the ${had} no more`);
     }
     agents.forEach((is, i) => {
       const was = agentsWere[i], who = head.agents[i].name;
