@@ -13,6 +13,7 @@ from empo_bi import Params, analysis, events, first_of, load_world, solve
 from empo_bi.analysis import plots
 
 HORIZONS = [8, 9, 10, 11, 12]
+SHORT, LONG = HORIZONS[0], HORIZONS[-1]
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99, zeta=2, beta_r=50)
 
 
@@ -22,7 +23,7 @@ def solved(steps):
 
 
 solutions = {steps: solved(steps) for steps in HORIZONS}
-plots.plot_state(solutions[8].world, solutions[8].world.initial_state())
+plots.plot_state(solutions[SHORT].world)
 
 # %% [markdown]
 # ## What happens, exactly
@@ -48,7 +49,7 @@ for steps, (left, right) in zip(HORIZONS, first, strict=True):
 # freeing a human is worth in the time that remains.
 
 # %%
-for steps in (8, 12):
+for steps in (SHORT, LONG):
     solution = solutions[steps]
     print(f"--- {steps} steps")
     print(analysis.decision_at(solution, solution.world.initial_state()))
@@ -60,12 +61,12 @@ for steps in (8, 12):
 # time to go there and for the human to walk out.
 
 # %%
-for steps in (8, 12):
+for steps in (SHORT, LONG):
     solution = solutions[steps]
     mean = np.array([solution.reached[t] @ solution.values.X_h[t] for t in range(steps)])
     start, middle = mean[0].round(4), mean[steps // 2].round(4)
     print(f"{steps} steps: power of left and right at the start {start}, in the middle {middle}")
-plots.plot_levels(solutions[12])
+plots.plot_levels(solutions[LONG])
 
 # %% [markdown]
 # ## Which decisions change, and why
@@ -74,16 +75,17 @@ plots.plot_levels(solutions[12])
 # reasons add up: what other values, and what another $\beta_r$, add to the log-odds of two actions.
 
 # %%
-comparison = analysis.compare(solutions[8], solutions[12])
+comparison = analysis.compare(solutions[SHORT], solutions[LONG])
 for difference in comparison.most_different(2):
     print(difference)
 plots.plot_comparison(comparison)
 
 # %% [markdown]
-# Where the robot goes under each horizon, as the probability of each cell at step 4:
+# Where the robot goes under each horizon, as the probability of each cell halfway through the shortest one:
 
 # %%
-plots.plot_maps([analysis.presence_map(solutions[steps], 2, 4) for steps in (8, 10, 12)])
+(robot,) = solutions[SHORT].robots
+plots.plot_maps([analysis.presence_map(solutions[steps], robot, SHORT // 2) for steps in HORIZONS[::2]])
 
 # %% tags=["script"]
 for number in plt.get_fignums():

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from empo_bi import open_solution, run_batch
+from empo_bi.analysis import plots
 
 out = tempfile.mkdtemp()  # give a folder of your own to keep it
 result = run_batch(
@@ -49,8 +50,8 @@ print(table[["steps", "beta_h", "zeta", "states", "V_r", "X_h_0", "X_h_1"]].head
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
 for ax, human, name in zip(axes, (0, 1), ("left", "right"), strict=True):
-    for (steps, rows), colour in zip(table.groupby("steps"), ("#0072b2", "#e69f00", "#009e73"), strict=True):
-        ax.scatter(rows["zeta"], rows[f"X_h_{human}"], s=16, color=colour, label=f"{steps} steps")
+    for i, (steps, rows) in enumerate(table.groupby("steps")):
+        ax.scatter(rows["zeta"], rows[f"X_h_{human}"], s=16, color=plots.agent_colour(i), label=f"{steps} steps")
     ax.set(title=f"{name} human", xlabel="zeta (risk aversion over goals)", yscale="log")
 axes[0].set_ylabel("power X_h at the start")
 axes[1].legend()

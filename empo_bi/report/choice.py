@@ -12,8 +12,6 @@ from empo_bi.report.survey import Survey
 from empo_bi.results.solution import Solution
 
 MIN_PROBABILITY = 1e-6
-RAW_BYTES = 7_000_000  # of arrays before they are compressed, by default; files are then 0.5 to 2 MB
-FEWEST, MOST = 100, 10_000  # states by default, whatever their size
 NOT_EMBEDDED = -1
 
 
@@ -56,16 +54,6 @@ class Choice:
         """How many states of each level are here, and their probability."""
         mass_T = np.bincount(self.level_N, self.mass_N, minlength=n_levels).astype(np.float64)
         return np.bincount(self.level_N, minlength=n_levels).astype(np.int64), mass_T
-
-
-def default_max_states(solution: Solution) -> int:
-    """So many that a file has up to about 2 MB."""
-    dag = solution.dag
-    n_columns, n_actions = solution.goal_columns.n_columns, solution.profiles.n_actions
-    entries = dag.n_transitions / max(1, dag.n_bodies)
-    robot = 8 * (5 + 2 * len(solution.robot_profiles) + len(solution.humans))
-    per_state = robot + 4 * n_columns * (2 + n_actions) + 4 * entries + 2 * dag.n_profiles + 300
-    return int(np.clip(RAW_BYTES / per_state, FEWEST, MOST))
 
 
 def choose(solution: Solution, found: Survey, *, min_probability: float, max_states: int) -> Choice:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.errors import counted
-from empo_bi.report.choice import MIN_PROBABILITY, choose, default_max_states
+from empo_bi.report.choice import MIN_PROBABILITY, choose
 from empo_bi.report.content import content_of
+from empo_bi.report.fitting import fitted_page
 from empo_bi.report.page import page_of
 from empo_bi.report.survey import survey
 from empo_bi.results.solution import Solution
@@ -80,10 +81,13 @@ def write_report(
     if max_states is not None and (isinstance(max_states, bool) or max_states != int(max_states) or max_states < 1):
         raise ValueError(f"max_states={max_states!r}; give a whole number of at least 1, or None")
     file = checked_place(path, overwrite)
+    title = None if title is None else str(title)
     found = survey(solution, progress=progress)
-    at_most = default_max_states(solution) if max_states is None else int(max_states)
-    choice = choose(solution, found, min_probability=float(min_probability), max_states=at_most)
-    page = page_of(content_of(solution, found, choice, None if title is None else str(title))).encode("utf-8")
+    if max_states is None:
+        choice, page = fitted_page(solution, found, min_probability=float(min_probability), title=title)
+    else:
+        choice = choose(solution, found, min_probability=float(min_probability), max_states=int(max_states))
+        page = page_of(content_of(solution, found, choice, title)).encode("utf-8")
     partial = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         partial.write_bytes(page)

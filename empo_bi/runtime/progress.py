@@ -19,6 +19,7 @@ with warnings.catch_warnings():
 
 BAR_AFTER, BAR_EVERY = 1.0, 0.1  # seconds
 LINE_AFTER, LINE_EVERY = 2.0, 10.0
+TOLD_FROM_SHARE, TOLD_FROM_SECONDS = 0.01, 30.0  # measured for so long, a speed says how long the rest takes
 
 
 class LevelBar:
@@ -45,6 +46,7 @@ class LevelBar:
         self._level: int | None = None
         self._begin = self._last_level = time.monotonic()
         self._level_seconds = 0.0
+        self._first: tuple[float, int] | None = None  # when there were states for the first time, and how many
         self._due = self._begin + after
         self._as_lines, self._has_told = as_lines, False
         self._bar: Any = None
@@ -81,6 +83,8 @@ class LevelBar:
 
     def _show_if_due(self) -> None:
         now = time.monotonic()
+        if self._first is None:  # until now, kernels were compiled or loaded
+            self._first = now, self._done_states + self._states_in_work
         if now < self._due:
             return
         self._due = now + self._every
@@ -108,7 +112,7 @@ class LevelBar:
         if states and seconds > 0:
             parts.append(f"{_three_digits(states / seconds)} states/s")
         parts.append(held_text(resident_bytes(), self._limit))
-        left = self._seconds_left(states, seconds)
+        left = self._seconds_left(states, now)
         return ", ".join([*parts, *([] if left is None else [f"{_duration(left)} left"])])
 
     def _states(self) -> list[str]:
@@ -117,11 +121,18 @@ class LevelBar:
             return []
         return [f"{states / 1e6:,.1f} M states" if states >= 1_000_000 else counted(states, "state")]
 
-    def _seconds_left(self, states: int, seconds: float) -> float | None:
-        """By states where their number is known. Otherwise as if each level to come took as long as the last one."""
-        if self._n_states is not None and states:
-            return seconds * max(0, self._n_states - states) / states
-        if self._n_levels is None or not self._done:
+    def _seconds_left(self, states: int, now: float) -> float | None:
+        """By states where their number is known. Otherwise as if each level to come took as long as the last one.
+
+        None until it can be told: what comes first may be a state or two, and a minute of compiling.
+        """
+        if self._n_states is not None and self._first is not None and states:
+            left = max(0, self._n_states - states)
+            then, states_then = self._first
+            measured, seconds = states - states_then, now - then
+            is_enough = measured >= TOLD_FROM_SHARE * self._n_states or seconds >= TOLD_FROM_SECONDS
+            return 0.0 if not left else seconds * left / measured if measured and is_enough else None
+        if self._n_levels is None or self._done < 2:
             return None
         return self._level_seconds * max(0, self._n_levels - self._skipped - self._done)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import Page
-from planning_worlds import TwoSteps
+from planning_worlds import At, TwoSteps
 
 from empo_bi import Params, Solution, load_world, solve, write_report
 
@@ -318,6 +320,118 @@ def test_play_goes_on_to_the_end(tab: Tab) -> None:
     assert "nothing: the run ends here" in tab.page.inner_text("#successors")
 
 
+def test_signs_on_buttons_are_drawn_since_fonts_may_lack_them(tab: Tab) -> None:
+    buttons = "(all) => all.map((one) => [one.innerText.trim(), one.querySelectorAll('svg path').length])"
+    assert dict(tab.page.eval_on_selector_all(".time button", buttons)) == {"": 1, "play": 2, "likeliest here": 0}
+    signs = "(all) => all.filter((one) => one.getBoundingClientRect().width > 8).map((one) => one.classList[1])"
+    assert tab.page.eval_on_selector_all("#play svg", signs) == ["when-still"]
+    tab.page.click("#play")
+    assert tab.page.eval_on_selector_all("#play svg", signs) == ["when-playing"]
+    assert tab.page.inner_text("#play").strip() == "pause"
+    tab.page.click("#play")
+
+
+BADGES = """(all) => all.map((one) => {
+  const circle = one.querySelector("circle"), box = circle.getBoundingClientRect();
+  return [Number(one.dataset.badge), one.textContent, Number(circle.getAttribute("cx")), Number(circle.getAttribute("cy")),
+    box.left, box.top, box.width, getComputedStyle(one.querySelectorAll("circle")[1]).fill];
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_every_agent_has_its_number_on_its_cell_in_its_colour(browser: Any, path: Path, width: int) -> None:
+    tab = opened(browser, path, viewport={"width": width, "height": 844})
+    columns, data = tab.file.head["grid"]["width"], tab.file.data
+    swatches = tab.page.eval_on_selector_all(
+        "#agents .swatch", "(all) => all.map((one) => getComputedStyle(one).backgroundColor)"
+    )
+    for n in (0, 60, len(tab.file) - 1):
+        tab.go(n)
+        shown = tab.page.eval_on_selector_all("#marks .badge", BADGES)
+        assert [(i, text) for i, text, *_ in shown] == [(0, "0"), (1, "1"), (2, "2")]
+        for i, _, x, y, _, _, size, colour in shown:
+            assert int(y) * columns + int(x) == data["agent_cell"][n, i]
+            assert size >= 14  # pixels
+            assert colour == swatches[i]
+    tab.page.context.close()
+
+
+def test_numbers_of_agents_on_one_cell_lie_side_by_side(browser: Any, tmp_path: Path, freeing: Solution) -> None:
+    """As if all were on the cell of the first."""
+    path = write_report(freeing, tmp_path / "report.html", max_states=20, progress=False).path
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace("const cell = D.agent_cell[S.n * I + i], k", "const cell = D.agent_cell[S.n * I], k"), encoding="utf-8"
+    )
+    tab = opened(browser, path, viewport={"width": 390, "height": 844})
+    shown = tab.page.eval_on_selector_all("#marks .badge", BADGES)
+    assert len({(int(x), int(y)) for _, _, x, y, *_ in shown}) == 1
+    for a, one in enumerate(shown):
+        for other in shown[a + 1 :]:
+            assert max(abs(one[4] - other[4]), abs(one[5] - other[5])) >= one[6] - 0.5
+    tab.page.context.close()
+
+
+def told_steps(tab: Tab) -> Iterator[tuple[Any, Any, str]]:
+    """States, successors, and what is said of the step: of 25 states after which things may be elsewhere or otherwise."""
+    states = [ast.literal_eval(state) for state in tab.file.data["state"]]
+    followed = ((n, m) for n in range(len(states)) for m in tab.file.successors(n) if m >= 0)
+    lively = list(dict.fromkeys(n for n, m in followed if states[n][2:] != states[m][2:]))
+    assert lively
+    for n in lively[:: max(1, len(lively) // 25)]:
+        tab.go(n)
+        while tab.page.locator("#successors .rest button").count():
+            tab.page.click("#successors .rest button")
+        script = "(all) => all.map((one) => [Number(one.dataset.state), one.querySelector('.what').lastChild.textContent])"
+        for m, text in tab.page.eval_on_selector_all("#successors button", script):
+            yield states[n], states[m], text
+
+
+def test_steps_say_who_takes_and_drops_what_and_what_doors_do(browser: Any, tmp_path: Path) -> None:
+    with solve(load_world("one_key_two_rooms", max_steps=4), SETTING, progress=False) as solution:
+        tab = opened(browser, write_report(solution, tmp_path / "report.html", progress=False).path)
+    names, seen = ["human 0", "human 1", "robot 2"], set[str]()
+    for (_, agents, _, doors), (_, agents_then, items_then, doors_then), text in told_steps(tab):
+        (giver,) = [name for name, was in zip(names, agents, strict=True) if was[6]] or [None]
+        (taker,) = [name for name, then in zip(names, agents_then, strict=True) if then[6]] or [None]
+        (place,) = [f"{x},{y}" for _, x, y, _ in items_then] or [None]
+        expected = []
+        if giver and taker and giver != taker:
+            expected = [f"the green key goes from {giver} to {taker}"]
+        elif taker and not giver:
+            expected = [f"{taker} takes the green key"]
+        elif giver and not taker:
+            expected = [f"{giver} drops the green key on {place}"]
+        for (_, x, y, is_open, is_locked), (_, _, _, opens, locks) in zip(doors, doors_then, strict=True):
+            words = (
+                ["unlocks"] * (is_locked and not locks)
+                + ["opens"] * (opens and not is_open)
+                + ["closes"] * (is_open and not opens)
+            )
+            expected += [f"the door at {x},{y} {' and '.join(words)}"] if words else []
+        found = [part for part in text.split(", ") if re.search("key|door|changes on", part)]
+        assert sorted(found) == sorted(expected), text
+        seen |= {word for part in expected for word in re.findall("takes|drops|unlocks|opens|closes", part)}
+    assert seen >= {"takes", "drops", "unlocks", "opens", "closes"}
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_steps_say_where_rocks_go(browser: Any, tmp_path: Path) -> None:
+    with solve(load_world("pushing/cork_in_the_bottle", max_steps=5), SETTING, progress=False) as solution:
+        tab = opened(browser, write_report(solution, tmp_path / "report.html", progress=False).path)
+    n_moved = 0
+    for (_, _, rocks, _), (_, _, rocks_then, _), text in told_steps(tab):
+        gone, come = set(rocks) - set(rocks_then), set(rocks_then) - set(rocks)
+        moves = {
+            f"the rock at {a[1]},{a[2]} moves to {b[1]},{b[2]}" for a, b in zip(sorted(gone), sorted(come), strict=True)
+        }
+        assert {part for part in text.split(", ") if "rock" in part or "changes" in part} - {"nothing changes"} == moves
+        n_moved += len(moves)
+    assert n_moved
+    tab.page.context.close()
+
+
 def test_a_chart_leads_to_a_step_and_a_goal_can_be_chosen(tab: Tab) -> None:
     chart = tab.page.locator(".chart svg").first
     fifth = chart.evaluate(
@@ -340,9 +454,17 @@ def test_the_address_keeps_the_state(browser: Any, path: Path) -> None:
     assert tab.state == 9
     tab.page.keyboard.press("1")
     assert tab.page.url.endswith(f"#s={tab.state}")
-    wrong = opened(browser, path, "#s=999999")
+    wrong = opened(browser, path, "#s=99999999")
     assert (wrong.state, wrong.complaints) == (0, [])
-    for one in (tab, wrong):
+    assert wrong.page.inner_text("#status").startswith("State 99999999 of the link is not in this file, ")
+    wrong.page.keyboard.press("1")
+    assert wrong.page.inner_text("#status") == ""
+    tab.page.evaluate("location.hash = '#s=88888888'")
+    tab.page.wait_for_function("document.getElementById('status').textContent.includes('State 88888888 of the link is not')")
+    assert tab.page.url.endswith(f"#s={tab.state}")
+    right = opened(browser, path, "#s=0")
+    assert right.page.inner_text("#status") == ""
+    for one in (tab, wrong, right):
         one.page.context.close()
 
 
@@ -385,3 +507,57 @@ def test_a_world_in_python_shows_its_states_as_text_and_names_do_no_harm(browser
         assert tab.page.inner_text("#when") == "Level 1 of 2"
         assert tab.complaints == []
         tab.page.context.close()
+
+
+class EndsEarly(TwoSteps):
+    """Most steps lead straight to the last level."""
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        t, k = state
+        if t == self.steps:
+            return None
+        return [(0.9, (self.steps, 1)), (0.1, (t + 1, k))] if t + 1 < self.steps else [(1.0, (self.steps, 1))]
+
+
+def test_the_slider_ends_on_a_level_that_has_states(browser: Any, tmp_path: Path) -> None:
+    solution = solve(EndsEarly(5), Params(beta_r=0), progress=False)
+    file = write_report(solution, tmp_path / "leaps.html", min_probability=1, max_states=1, progress=False).path
+    tab = opened(browser, file)
+    here = set(tab.file.data["level"].tolist())
+    assert here != set(range(6)), "some levels are left out"
+    for t in range(6):
+        tab.page.evaluate("(t) => { slider.value = t; slider.dispatchEvent(new Event('input')); }", t)
+        assert int(tab.page.input_value("#slider")) == int(tab.file.data["level"][tab.state]) in here
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_a_run_that_ends_where_it_begins_is_shown_without_a_complaint(browser: Any, tmp_path: Path) -> None:
+    solution = solve(load_world("asymmetric_freeing", max_steps=0), progress=False)
+    tab = opened(browser, write_report(solution, tmp_path / "end.html", title=5, progress=False).path)
+    assert tab.complaints == []
+    assert "NaN" not in "".join(tab.page.eval_on_selector_all("svg", "(all) => all.map((one) => one.outerHTML)"))
+    tab.page.context.close()
+
+
+class SometimesSecond:
+    """The second goal is there while k is 0."""
+
+    def generate(self, state: Any, human: int) -> Any:
+        yield At(0), 1.0
+        yield At(1), 1.0
+        if state[1] == 0:
+            yield At(2), 1.0
+
+
+def test_nothing_is_said_of_goals_that_a_state_does_not_have(browser: Any, tmp_path: Path) -> None:
+    solution = solve(TwoSteps(), possible_goal_generator=SometimesSecond(), progress=False)
+    tab = opened(browser, write_report(solution, tmp_path / "goals.html", progress=False).path)
+    states = [ast.literal_eval(text) for text in tab.file.data["state"]]
+    tab.page.click('[data-human="0"] [data-goal="2"]')
+    for n, (step, k) in enumerate(states):
+        if step < 2:
+            tab.go(n)
+            told = {name for name in tab.numbers() if name.startswith("pi_h 0 2")}
+            assert bool(told) == (k == 0)
+    tab.page.context.close()

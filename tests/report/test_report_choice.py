@@ -10,7 +10,8 @@ import pytest
 from pages import Page
 
 from empo_bi import Params, Solution, load_world, solve, write_report
-from empo_bi.report.choice import FEWEST, MOST, choose, default_max_states
+from empo_bi.report.choice import choose
+from empo_bi.report.fitting import FEWEST, fitted_page
 from empo_bi.report.survey import survey, weighted_summary
 
 
@@ -77,9 +78,25 @@ def test_a_state_that_is_not_there_has_number_minus_1(freeing: Solution) -> None
     assert numbers[first[choice.level_N] + choice.place_N].tolist() == list(range(len(choice)))
 
 
-def test_more_actions_and_agents_mean_fewer_states_by_default(freeing: Solution) -> None:
-    with solve(load_world("one_key_two_rooms", max_steps=2), progress=False) as many:
-        assert FEWEST <= default_max_states(many) < default_max_states(freeing) <= MOST
+@pytest.mark.parametrize(("world", "steps"), [("asymmetric_freeing", 8), ("one_key_two_rooms", 5), ("basics/carousel", 10)])
+@pytest.mark.parametrize("aim", [250_000, 350_000])
+def test_files_come_near_what_is_aimed_at_where_there_are_states_enough(world: str, steps: int, aim: int) -> None:
+    with solve(load_world(world, max_steps=steps), Params(beta_r=20), progress=False) as solution:
+        found = survey(solution)
+        choice, page = fitted_page(solution, found, min_probability=0.0, aim=aim)
+        assert len(choice) < found.reached_T.sum()
+        assert 0.7 * aim < len(page) < 1.3 * aim
+
+
+def test_where_all_states_fit_they_are_all_there_and_never_too_few(freeing: Solution) -> None:
+    found = survey(freeing)
+    everything, _ = fitted_page(freeing, found, min_probability=0.0, aim=10**8)
+    assert len(everything) == found.reached_T.sum()
+    likely, _ = fitted_page(freeing, found, min_probability=1e-2, aim=10**8)
+    assert likely.n_probable == sum(int((freeing.reached[t] >= 1e-2).sum()) for t in range(8)) > 50
+    fewest, page = fitted_page(freeing, found, min_probability=0.0, aim=1_000)
+    assert fewest.n_probable == FEWEST
+    assert len(page) > 1_000
 
 
 def test_quantiles_of_a_weighted_sample_worked_out_by_hand() -> None:

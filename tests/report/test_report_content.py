@@ -238,3 +238,11 @@ def test_states_with_equal_others_differ_in_one_agent_only(page: Page, freeing: 
     cells = [[y * 11 + x for x, y, *_ in state[1]] for state in states]
     assert page.data["agent_cell"].tolist() == cells
     assert page.data["agent_direction"].tolist() == [[entry[2] for entry in state[1]] for state in states]
+
+
+@pytest.mark.parametrize("humans", [None, [2, 0]])
+def test_humans_are_told_by_their_place_in_the_solution_whatever_their_numbers(tmp_path: Path, humans: Any) -> None:
+    world = load_world("whose_door_first", max_steps=3)
+    with solve(world, PARAMS, human_agent_indices=humans, precision="float64", progress=False) as solution:
+        assert solution.humans == (humans or [0, 2])
+        check_numbers(written(solution, tmp_path), solution, every=7)

@@ -168,17 +168,15 @@
   function toLevel(t) { // on the path where it has that level, along likeliest successors where it does not reach that far
     const found = S.path.findIndex((m) => D.level[m] === t);
     if (found >= 0) { S.at = found; show(S.path[found]); return; }
-    if (t > D.level[S.path[S.path.length - 1]]) {
-      let last = S.path[S.path.length - 1];
-      while (D.level[last] < t) {
-        const {here} = successors(last);
-        if (!here.length) break;
-        last = here[0][0];
-        S.path = [...S.path, last];
-      }
-      if (D.level[last] === t) { S.at = S.path.length - 1; show(last); return; }
+    const path = [...S.path], end = () => path[path.length - 1];
+    while (D.level[end()] < t) {
+      const {here} = successors(end());
+      if (!here.length) break;
+      path.push(here[0][0]);
     }
-    if (levelStart[t] < levelStart[t + 1]) jump(levelStart[t]);
+    if (D.level[end()] === t) { S.path = path; S.at = path.length - 1; show(end()); return; }
+    const filled = [...Array(T + 1).keys()].filter((u) => levelStart[u] < levelStart[u + 1]); // some levels may have no state here
+    jump(levelStart[filled.reduce((best, u) => Math.abs(u - t) < Math.abs(best - t) ? u : best)]);
   }
 
   function back() {
@@ -192,7 +190,7 @@
       S.timer = setInterval(() => { S.marked = 0; later(); if (!D.goes_on[S.n]) play(false); }, 800);
     }
     $("play").setAttribute("aria-pressed", String(S.timer !== null));
-    $("play").textContent = S.timer ? "⏸ pause" : "▶ play";
+    $("play-word").textContent = S.timer ? "pause" : "play";
   }
 
   function statesWith(agent, cell) { // on this level, the best first
@@ -261,8 +259,9 @@
     };
     OVERLAYS.V_r = byCell((m) => D.V_r[m]);
     for (let h = 0; h < H; h++) OVERLAYS[`X_h:${h}`] = byCell((m) => D.goes_on[m] ? D.X_h[m * H + h] : NaN);
-    OVERLAYS.Vh_e = byCell((m) => D.Vh_e[(m * H + S.human) * G + S.goal]);
-    if (hasPhase1) OVERLAYS.Vh_m = byCell((m) => D.Vh_m[(m * H + S.human) * G + S.goal]);
+    const ofGoal = (values) => byCell((m) => Number.isNaN(weightOf(S.human, S.goal, m)) ? NaN : values[(m * H + S.human) * G + S.goal]);
+    OVERLAYS.Vh_e = ofGoal(D.Vh_e);
+    if (hasPhase1) OVERLAYS.Vh_m = ofGoal(D.Vh_m);
   }
 
   function overlayName(key) {
@@ -312,7 +311,21 @@
     const at = D.agent_cell[S.n * I + S.agent];
     const ring = {cx: (at % grid.width) + 0.5, cy: Math.floor(at / grid.width) + 0.5, r: 0.46, fill: "none"};
     parts.push(svg("circle", {...ring, stroke: "#fff", "stroke-width": 0.1}), svg("circle", {...ring, stroke: "#111", "stroke-width": 0.045}));
-    marks.replaceChildren(...parts);
+    marks.replaceChildren(...parts, ...badges());
+  }
+
+  function badges() { // each agent's number at the top right of its cell; those who share a cell side by side, then below
+    const pixels = $("board").clientWidth / grid.width, r = Math.max(0.17, Math.min(0.25, 8 / pixels));
+    const inRow = Math.floor(1 / (2 * r)), onCell = new Map();
+    return head.agents.map((agent, i) => {
+      const cell = D.agent_cell[S.n * I + i], k = onCell.get(cell) ?? 0;
+      onCell.set(cell, k + 1);
+      const x = (cell % grid.width) + 1 - r * (1 + 2 * (k % inRow)), y = Math.floor(cell / grid.width) + r * (1 + 2 * Math.floor(k / inRow));
+      const text = svg("text", {x, y, style: `font-size:${(i < 10 ? 1.5 : 1.15) * r}px;fill:${/red|blue|purple/.test(agent.colour) ? "#fff" : "#111"}`});
+      text.textContent = String(i);
+      const disc = svg("circle", {cx: x, cy: y, r: 0.9 * r, fill: AGENT_COLOURS[agent.colour] ?? "#fff", stroke: "#111", "stroke-width": 0.16 * r});
+      return svg("g", {class: "badge", "data-badge": i}, svg("circle", {cx: x, cy: y, r, fill: "#fff"}), disc, text);
+    });
   }
 
   function outline([x1, y1, x2, y2], style) {
@@ -389,6 +402,60 @@
     $("robot").replaceChildren(...parts);
   }
 
+  const PYTHON = {"(": "[", ")": "]", ",)": "]", "'": '"', True: "true", False: "false", None: "null"};
+  const KINDS = {magicwall: "magic wall", killbutton: "kill button", pauseswitch: "pause switch", controlbutton: "control button"};
+  const tuples = (n) => JSON.parse(D.state[n].replace(/,\)|[()']|True|False|None/g, (part) => PYTHON[part])); // as it is shown for Python
+
+  function thingsChanged([, agentsWere, mobileWere, mutableWere], [, agents, mobile, mutable]) {
+    const told = [], cells = new Set(), text = JSON.stringify;
+    const at = ([, x, y]) => `${x},${y}`, named = ([kind, , , colour]) => colour ? `${colour} ${kind}` : kind;
+    const without = (list, others) => list.filter((one) => !others.some((other) => text(other) === text(one)));
+    const gone = without(mobileWere, mobile), come = without(mobile, mobileWere);
+    const found = (list, name, [ax, ay]) => { // what an agent has in its hands came from, or went to, a cell beside it
+      const place = list.findIndex((one) => named(one) === name && Math.abs(one[1] - ax) + Math.abs(one[2] - ay) <= 1);
+      if (place < 0) return null;
+      cells.add(at(list[place]));
+      return at(list.splice(place, 1)[0]);
+    };
+    const inHands = (one) => one[6] ? `${one[7]} ${one[6]}` : null;
+    const changed = agents.map((is, i) => ({is, was: agentsWere[i], who: head.agents[i].name, had: inHands(agentsWere[i]), has: inHands(is)}))
+      .filter(({had, has}) => had !== has);
+    const lost = changed.filter((one) => one.had).map((one) => ({...one, where: found(come, one.had, one.is)}));
+    const got = changed.filter((one) => one.has).map((one) => ({...one, where: found(gone, one.has, one.was)}));
+    for (const one of got) {
+      const giver = one.where ? -1 : lost.findIndex((other) => !other.where && other.had === one.has); // in one step from hand to hand
+      told.push(giver < 0 ? `${one.who} takes the ${one.has}` : `the ${one.has} goes from ${lost.splice(giver, 1)[0].who} to ${one.who}`);
+    }
+    for (const {who, had, where} of lost) {
+      told.push(where ? `${who} drops the ${had} on ${where}` : `${who} has the ${had} no more`);
+    }
+    agents.forEach((is, i) => {
+      const was = agentsWere[i], who = head.agents[i].name;
+      if (!was[3] && is[3]) told.push(`${who} is terminated`);
+      if (was[5] !== is[5]) told.push(`${who} is ${is[5] ? "paused" : "paused no more"}`);
+      if (is[8] !== null && was[8] !== is[8]) told.push(`${who} has to do ${head.actions[is[8]].toLowerCase()} next`);
+    });
+    for (const name of new Set(gone.map(named))) { // pushed: in the order of cells, each to the one beside it
+      const from = gone.filter((one) => named(one) === name), to = come.filter((one) => named(one) === name);
+      const beside = (one, k) => Math.abs(one[1] - to[k][1]) + Math.abs(one[2] - to[k][2]) === 1;
+      if (from.length !== to.length || !from.every(beside)) continue;
+      from.forEach((one, k) => { told.push(`the ${name} at ${at(one)} moves to ${at(to[k])}`); cells.add(at(one)).add(at(to[k])); });
+    }
+    mutable.forEach((is, k) => {
+      const was = mutableWere[k], [kind, , , ...flags] = is, does = [];
+      if (text(was) === text(is)) return;
+      if (kind === "door") {
+        if (was[4] !== flags[1]) does.push(flags[1] ? "locks" : "unlocks");
+        if (was[3] !== flags[0]) does.push(flags[0] ? "opens" : "closes");
+      } else if (kind === "bush" && flags[0]) does.push("is trampled");
+      else if (kind === "magicwall" && !flags[0]) does.push("turns solid");
+      else if (kind === "pauseswitch" && was[3] !== flags[0]) does.push(flags[0] ? "goes on" : "goes off");
+      told.push(`the ${KINDS[kind] ?? kind} at ${at(is)} ${does.join(" and ") || "changes"}`);
+      cells.add(at(is));
+    });
+    return {told, cells};
+  }
+
   function changes(from, to) { // in words, as far as the page knows them
     if (!grid) return D.state[to];
     const told = [], moved = new Set();
@@ -398,8 +465,10 @@
       moved.add(was).add(is);
       if (was !== is || turned) told.push(`${head.agents[i].name} ${was !== is ? `to ${cellName(is)}` : "turns"}${turned ? ` ${ARROWS[D.agent_direction[to * I + i]]}` : ""}`);
     }
+    const things = thingsChanged(tuples(from), tuples(to));
+    told.push(...things.told);
     const before = cellsOf(from), after = cellsOf(to), other = [];
-    after.forEach((sprite, c) => { if (sprite !== before[c] && !moved.has(c)) other.push(cellName(c)); });
+    after.forEach((sprite, c) => { if (sprite !== before[c] && !moved.has(c) && !things.cells.has(cellName(c))) other.push(cellName(c)); });
     if (other.length) told.push(`changes on ${other.join(" and ")}`);
     return told.length ? told.join(", ") : "nothing changes";
   }
@@ -455,7 +524,7 @@
       })));
       card.append(goalTable(human, h));
       if (hasPhase1) card.append(el("div", {class: "key"}, ...head.actions.map((action, a) => el("span", {}, tile(a), action))));
-      if (hasPhase1 && h === S.human && head.goals[h][S.goal]) {
+      if (hasPhase1 && h === S.human && head.goals[h][S.goal] && !Number.isNaN(weightOf(h, S.goal))) {
         card.append(el("h3", {}, `what it does for goal ${head.goals[h][S.goal].label}`), bars(head.actions.map((action, a) => {
           const p = D.pi_h[((S.n * H + h) * G + S.goal) * A + a];
           return [action, p, num(`pi_h ${human} ${S.goal} ${a}`, p, chance), null];
@@ -475,8 +544,8 @@
     return dot;
   }
 
-  function weightOf(h, g) {
-    return D.weight[((shape("weight")[0] > 1 ? S.n * H : 0) + h) * G + g];
+  function weightOf(h, g, n = S.n) { // NaN where the human does not have the goal
+    return D.weight[((shape("weight")[0] > 1 ? n * H : 0) + h) * G + g];
   }
 
   function goalTable(human, h) {
@@ -552,6 +621,7 @@
     const inverse = spec.scale === "log" ? (s) => 10 ** s : spec.scale === "negative" ? (s) => -(10 ** -s) : (s) => s;
     const all = spec.series.flatMap((one) => [...one.values, ...(one.low ?? []), ...(one.high ?? [])]).map(scale).filter(Number.isFinite);
     let low = spec.zero ? 0 : Math.min(...all), high = spec.top ?? Math.max(...all, spec.zero ? 1e-9 : -Infinity);
+    if (!all.length) { low = 0; high = 1; } // a level of terminal states has nothing to show
     if (!(high > low)) { low -= 0.5; high += 0.5; }
     const yOf = (s) => TOP + (1 - (s - low) / (high - low)) * (HIGH - TOP - BOTTOM);
     const drawing = svg("svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": `${spec.title} by step`});
@@ -657,7 +727,12 @@
     });
     $("help-open").addEventListener("click", () => $("help").showModal());
     document.addEventListener("keydown", pressed);
-    addEventListener("hashchange", () => { const n = fromHash(); if (n !== null && n !== S.n) jump(n); });
+    addEventListener("hashchange", () => {
+      const n = fromHash();
+      if (n !== null && n !== S.n) jump(n);
+      else if (n === null) missing();
+    });
+    if (grid) addEventListener("resize", renderBoard); // badges keep their size
   }
 
   function pressed(event) {
@@ -674,6 +749,13 @@
   function fromHash() {
     const found = /^#s=(\d+)$/.exec(location.hash);
     return found && Number(found[1]) < N ? Number(found[1]) : null;
+  }
+
+  function missing(link = location.hash) { // a link to a state that is not here: say so, and show the address of what is shown
+    const [, asked] = /^#s=(.*)$/.exec(link) ?? [];
+    if (asked === undefined) return;
+    history.replaceState(null, "", `#s=${S.n}`);
+    $("status").textContent = `State ${asked} of the link is not in this file, which has states 0 to ${N - 1}. This is state ${S.n}.`;
   }
 
   let charts = [];
@@ -708,8 +790,9 @@
   begin();
   $("main").hidden = false;
   charts = chartList().map(drawChart);
-  const start = fromHash();
+  const start = fromHash(), link = location.hash;
   if (start !== null && start !== 0) jump(start);
   else render();
+  if (start === null) missing(link);
   document.documentElement.dataset.ready = "yes";
 })();
