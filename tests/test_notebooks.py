@@ -46,7 +46,8 @@ def test_a_notebook_runs_and_shows_something(script: Path, tmp_path: Path, monke
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in outputs), "there are pictures"
-    assert not [output["text"] for output in outputs if output.get("name") == "stderr"], "no warnings"
+    told = "".join(output["text"] for output in outputs if output.get("name") == "stderr")
+    assert [line for line in told.splitlines() if "compiles its kernels" not in line] == [], "no warnings"
 
 
 @pytest.mark.parametrize("script", make.SCRIPTS, ids=lambda path: path.stem)
