@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile  # processes that share the tests, a file at a time
 
-.PHONY: help demo test test-all lint format docs bench bench-dag bench-solve bench-memory bench-plan bench-batch clean
+.PHONY: help demo test test-all lint format docs bench bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ bench-plan: $(VENV)/.installed  ## hold the planner's predictions to real runs (
 
 bench-batch: $(VENV)/.installed  ## measure a batch against a shell loop of single commands (some minutes)
 	$(BIN)/python benchmarks/bench_batch.py
+
+bench-labelled: $(VENV)/.installed  ## look at one level of 23 million states: time, memory (two minutes, 1.8 GB of disk)
+	$(BIN)/python benchmarks/bench_labelled.py
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
