@@ -7,7 +7,7 @@ PARALLEL := -n 2 --dist loadfile  # processes that share the tests, a file at a 
 .PHONY: help demo test test-all lint format docs bench bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled clean
 
 help:  ## show this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 # The stamp is renewed whenever the dependencies change.
 $(VENV)/.installed: pyproject.toml
@@ -15,9 +15,12 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.installed  ## show a world, count what can happen in it, and solve it
+demo: $(VENV)/.installed  ## show a world, count what can happen in it, solve it, and write a page to look through it
 	$(BIN)/python examples/first_world.py
 	$(BIN)/python examples/phase2_backward_induction.py --steps 12 --beta-r 50
+	$(BIN)/empo-bi solve asymmetric_freeing --steps 12 -p gamma_h=0.99 -p gamma_r=0.99 -p zeta=2 -p beta_r=50 --out runs/demo --quiet
+	$(BIN)/empo-bi report runs/demo --out runs/demo.html --force
+	@echo "Open runs/demo.html in a browser to look through it."
 
 test: lint  ## lint, type check and the default tests (a few minutes)
 	$(BIN)/python -m pytest $(PARALLEL)
