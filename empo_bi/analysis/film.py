@@ -5,11 +5,9 @@ What the panel says is in :mod:`empo_bi.analysis.captions`, how it is drawn in :
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from operator import index
 from pathlib import Path
@@ -23,6 +21,7 @@ from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Pictur
 from empo_bi.errors import short_repr
 from empo_bi.extras import needed
 from empo_bi.results.rollouts import Rollouts
+from empo_bi.runtime.new_files import appearing, checked_place
 from empo_bi.world.gridworld import GridWorld
 
 TILE = 48
@@ -103,17 +102,14 @@ def save_film(
         raise ValueError(f"seconds_per_step={seconds_per_step!r}; give a positive number")
     if columns is not None and index(columns) < 1:
         raise ValueError(f"columns={columns!r}; give how many are side by side, at least 1")
-    if isinstance(episodes, int) or not episodes:
+    if isinstance(episodes, int) or len(episodes) == 0:
         raise ValueError(f"episodes={episodes!r}; give a list of numbers, such as [0, 1]")
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path}: is there already; give another name, or overwrite=True")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {path.parent}; make it first")
+    path = checked_place(path, overwrite)
     if suffix == ".mp4":
         needed("imageio", "movies"), needed("av", "movies")
     needed("PIL.Image", "analysis")
     film = _Film(rollouts, list(episodes), tile or (SHEET_TILE if suffix == ".png" else TILE), overlay)
-    with _appearing(path) as unfinished:
+    with appearing(path) as unfinished:
         if suffix == ".png":
             _write_png(unfinished, film.sheet(columns))
         elif suffix == ".gif":
@@ -121,22 +117,6 @@ def save_film(
         else:
             _write_mp4(unfinished, *film.shots(columns), seconds_per_step)
     return path
-
-
-@contextlib.contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
-    """A file of another name in the same folder, which becomes ``path`` if all goes well, and else goes."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix.lower(), dir=path.parent)
-    os.close(handle)
-    unfinished = Path(name)
-    try:
-        yield unfinished
-        mask = os.umask(0)
-        os.umask(mask)
-        unfinished.chmod(0o666 & ~mask)  # as of any other new file; temporary ones are private
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 class _Film:

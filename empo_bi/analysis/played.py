@@ -40,12 +40,15 @@ def policies_of(
             has_M = np.broadcast_to(has_S, solution.dag.level_sizes[t])[work.block.place_M]
             yield work.block.place_M[has_M], _normalised(pi_MAX[has_M, :, column].astype(np.float64))
         return
+    for play in solution.plays(t, place_M):
+        yield play.block.place_M, over_all_goals(solution, play.profile_weights(), agent)
+
+
+def over_all_goals(solution: Solution, weight_MJ: FloatArray, agent: int) -> FloatArray:
+    """What an agent does, (M, A), where profiles are played with these probabilities, (M, J)."""
     n_agents, n_actions = n_agents_of(solution.world), solution.profiles.n_actions
     others = tuple(n_agents - i for i in range(n_agents) if i != agent)  # agent 0 is the last axis
-    for play in solution.plays(t, place_M):
-        weight_MJ = play.profile_weights()
-        pi_MA = weight_MJ.reshape(len(weight_MJ), *[n_actions] * n_agents).sum(axis=others)
-        yield play.block.place_M, _normalised(pi_MA)
+    return _normalised(weight_MJ.reshape(len(weight_MJ), *[n_actions] * n_agents).sum(axis=others))
 
 
 def _normalised(pi_MA: FloatArray) -> FloatArray:

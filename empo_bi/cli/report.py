@@ -36,7 +36,8 @@ def report(
       empo-bi report runs/mine --out report.html --json | jq .bytes
     """
     from empo_bi.opening import open_solution
-    from empo_bi.report.report import checked_place, write_report
+    from empo_bi.report.report import write_report
+    from empo_bi.runtime.new_files import checked_place
 
     try:
         checked_place(out, force)  # before anything long begins

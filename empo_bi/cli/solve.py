@@ -26,7 +26,7 @@ from empo_bi.cli.values import Compression, Size
 
 if TYPE_CHECKING:
     from empo_bi import GridWorld, Params, Solution
-    from empo_bi.results.solution import StateReport
+    from empo_bi.results.state_report import StateReport
 
 
 @click.command(short_help="Solve both phases of a world; keep results, or continue.")

@@ -44,10 +44,8 @@ class KeyBook:
 
     def keys(self, t: int, body_S: IndexArray) -> KeyArray:
         if self._n_indexed > min(t, len(self._levels) - 1):
-            self._key_BW, self._n_read = (
-                np.empty((0, self._key_BW.shape[1]), dtype=np.uint64),
-                0,
-            )  # the index has them as well
+            # The index has them as well; a slice of the array would hold on to all of it.
+            self._key_BW, self._n_read = np.empty((0, self._key_BW.shape[1]), dtype=np.uint64), 0
             return self._index.keys[body_S]
         new = range(self._n_read, min(t, len(self._levels) - 1) + 1)
         if new:

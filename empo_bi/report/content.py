@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import empo_bi
+from empo_bi.analysis.played import over_all_goals
 from empo_bi.backward.goals import bits_of
 from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.dag.slices import IndexArray
@@ -136,7 +137,8 @@ def _transitions(solution: Solution, choice: Choice) -> Arrays:
         for steps in steps_of(solution, t, choice.place_N[here]):
             number_M = here.start + _where(steps.place_M, choice.place_N[here])
             goes_on_N[number_M] = 1
-            marginal_NHA[number_M] = _marginals(solution, steps)
+            for h, human in enumerate(solution.humans):
+                marginal_NHA[number_M, h] = over_all_goals(solution, steps.weight_MJ, human)
             row_L, succ_L, prob_L, row_E, profile_E, local_E, prob_E = _distinct(steps, choice)
             owner.append(number_M[row_L])
             successor.append(succ_L)
@@ -183,18 +185,6 @@ def _distinct(steps: Steps, choice: Choice) -> tuple[Any, ...]:
     prob_E = np.bincount(inverse_K, steps.prob_K, minlength=len(triple_E))
     both_E = triple_E // len(pair_L)
     return row_L, succ_L, prob_L, both_E // n_profiles, both_E % n_profiles, local_L[triple_E % len(pair_L)], prob_E
-
-
-def _marginals(solution: Solution, steps: Steps) -> npt.NDArray[np.float64]:
-    """(M, H, A), what each human does over all goals."""
-    n_actions = solution.profiles.n_actions
-    profile_J = np.arange(steps.weight_MJ.shape[1])
-    found = np.zeros((len(steps.place_M), len(solution.humans), n_actions))
-    for h, human in enumerate(solution.humans):
-        action_J = profile_J // n_actions**human % n_actions
-        for a in range(n_actions):
-            found[:, h, a] = steps.weight_MJ[:, action_J == a].sum(axis=1)
-    return found / np.maximum(found.sum(axis=2, keepdims=True), np.finfo(float).tiny)
 
 
 def _joined(parts: list[Any], kind: Any = np.int64) -> npt.NDArray[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from empo_bi.report.fitting import fitted_page
 from empo_bi.report.page import page_of
 from empo_bi.report.survey import survey
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.new_files import appearing, checked_place
 
 
 @dataclass(frozen=True)
@@ -88,22 +88,6 @@ def write_report(
     else:
         choice = choose(solution, found, min_probability=float(min_probability), max_states=int(max_states))
         page = page_of(content_of(solution, found, choice, title)).encode("utf-8")
-    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(page)
-        os.replace(partial, file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with appearing(file) as unfinished:
+        unfinished.write_bytes(page)
     return ReportFile(file, len(page), solution.dag.n_states, int(found.reached_T.sum()), len(choice))
-
-
-def checked_place(path: Any, overwrite: bool) -> Path:
-    """The path of a file that may be written."""
-    file = Path(path)
-    if file.is_dir():
-        raise IsADirectoryError(f"{file}: is a folder; give the name of a file in it, such as {file / 'report.html'}")
-    if file.exists() and not overwrite:
-        raise FileExistsError(f"{file}: is there already; give another name, or overwrite=True (--force) to replace it")
-    if not file.parent.is_dir():
-        raise FileNotFoundError(f"{file}: there is no folder {file.parent}; make it first")
-    return file

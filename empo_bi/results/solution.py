@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +24,13 @@ from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.options import Params
 from empo_bi.results.both_policies import Play
 from empo_bi.results.chain import MarkovChain
+from empo_bi.results.error_bounds import HALF_STEP, ErrorBounds
 from empo_bi.results.human_policies import HumanPolicies
 from empo_bi.results.levels import ARRAYS, ResultLevels
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.pursued import Pursued
+from empo_bi.results.state_report import StateReport
+from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 
 if TYPE_CHECKING:
@@ -38,127 +40,6 @@ if TYPE_CHECKING:
     from empo_bi.results.rollouts import Rollouts
 
 _NO_JOINT, _NO_WEIGHTS = np.zeros((0, 0)), np.zeros((1, 0))
-HALF_STEP = 2.0**-12  # the most that a number of at most 1 moves when it is rounded to float16
-
-
-class ByLevel(Sequence[npt.NDArray[Any]]):
-    """An array for each level, read or computed when it is asked for; negative levels count from the last one."""
-
-    def __init__(self, n_levels: int, read: Callable[[int], npt.NDArray[Any]]) -> None:
-        self._n_levels, self._read = n_levels, read
-
-    def __len__(self) -> int:
-        return self._n_levels
-
-    @overload
-    def __getitem__(self, t: int) -> npt.NDArray[Any]: ...
-    @overload
-    def __getitem__(self, t: slice) -> Sequence[npt.NDArray[Any]]: ...
-    def __getitem__(self, t: Any) -> Any:
-        if isinstance(t, slice):
-            return [self._read(level) for level in range(self._n_levels)[t]]
-        if not -self._n_levels <= t < self._n_levels:
-            raise IndexError(f"level {t}: there are levels 0 to {self._n_levels - 1}")
-        return self._read(t % self._n_levels)
-
-
-@dataclass(frozen=True)
-class Values:
-    """Value functions by level, in the order of ``dag.states(t)``; everything is float64 when read.
-
-    Axis H is in the order of ``solution.humans`` (human 1 is at ``solution.humans.index(1)``), axis G in that of
-    ``solution.goals[human]``.
-
-    Attributes
-    ----------
-    Vh_m : (S, H, G), phase 1: what each human expects of each goal, with the worst (or best) of robots
-    Vh_e : (S, H, G), phase 2: the probability that matters, with the robot's policy
-    X_h : (S, H), the power of each human
-    U_r : (S,), the robot's reward
-    V_r : (S,), the robot's value
-    """
-
-    Vh_m: ByLevel
-    Vh_e: ByLevel
-    X_h: ByLevel
-    U_r: ByLevel
-    V_r: ByLevel
-
-
-@dataclass(frozen=True)
-class ErrorBounds:
-    """How far numbers may be from what they would be had nothing rested in float16; 0 for ``precision="float64"``.
-
-    Transition probabilities do not change by resting (except where a DAG was given that has them in float16, which leaves
-    no bound), and what concerns the robot rests in float64. Sums in work are float32,
-    whose own rounding, some 1e-6, is not part of these bounds.
-
-    Attributes
-    ----------
-    rest, work : types
-    values : absolute, of ``Vh_m`` and ``Vh_e`` (of those above 1, relative and twice as large)
-    human_policies : absolute, of the probabilities that ``prior`` returns
-    """
-
-    rest: str
-    work: str
-    values: float
-    human_policies: float
-
-    def __str__(self) -> str:
-        if math.isinf(self.values):
-            return (
-                "the DAG that was given rests its probabilities in a type that changes them, so no bound is known; "
-                "enumerate it with precision='exact'"
-            )
-        if self.values == 0:
-            return f"{self.work} throughout, nothing rounded at rest"
-        return (
-            f"resting in {self.rest} moves values by at most {self.values:.2g} and human policies by at most "
-            f"{self.human_policies:.2g}; arithmetic is {self.work}"
-        )
-
-
-@dataclass(frozen=True)
-class StateReport:
-    """All that a solution says of one state.
-
-    Attributes
-    ----------
-    state, level
-    is_terminal : bool
-    goals : goals[human] = list of (goal, weight, value in phase 1, value with the robot, action probabilities)
-        Numbers are nan where a phase was not solved.
-    power : {human: X_h}
-    robot_policy, Q_r : {robot profile: number}
-    U_r, V_r : float
-    """
-
-    state: Any
-    level: int
-    is_terminal: bool
-    goals: dict[int, list[tuple[Any, float, float, float, FloatArray]]]
-    power: dict[int, float]
-    robot_policy: dict[tuple[int, ...], float]
-    Q_r: dict[tuple[int, ...], float]
-    U_r: float
-    V_r: float
-
-    def __str__(self) -> str:
-        if self.is_terminal:
-            return f"state {self.state!r} on level {self.level}: terminal, V_r = {self.V_r:.6g}"
-        head = "" if math.isnan(self.V_r) else f": V_r = {self.V_r:.6g}, U_r = {self.U_r:.6g}"
-        lines = [f"state {self.state!r} on level {self.level}{head}"]
-        for profile, probability in self.robot_policy.items():
-            lines.append(f"  robots {profile}: probability {probability:.4f}, Q_r = {self.Q_r[profile]:.6g}")
-        for human, rows in self.goals.items():
-            lines.append(f"  human {human}" + (f": power {self.power[human]:.4g}" if human in self.power else ""))
-            for goal, weight, before, after, policy in rows:
-                told = {"in phase 1": before, "with the robot": after}
-                values = ", ".join(f"{value:.4f} {how}" for how, value in told.items() if not math.isnan(value))
-                actions = "" if np.isnan(policy).any() else "; actions " + " ".join(f"{p:.3f}" for p in policy)
-                lines.append(f"    {goal!r}: weight {weight:.3g}, value {values}{actions}")
-        return "\n".join(lines)
 
 
 class Solution:

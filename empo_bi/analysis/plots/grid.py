@@ -8,6 +8,7 @@ import numpy as np
 
 from empo_bi.analysis.plots.canvas import axes_or_new, expect, one_line, plain, size_in_points, title
 from empo_bi.analysis.plots.colours import MARKED, WHITE, agent_colour, ink_on
+from empo_bi.results.goal_names import label_of
 from empo_bi.world.encoding import State
 from empo_bi.world.goals import ReachGoal
 from empo_bi.world.gridworld import GridWorld
@@ -89,10 +90,7 @@ def outline_goal(ax: Axes, goal: Any) -> None:
 
 def goal_label(goal: Any) -> str:
     """A goal in few characters, for the title of a panel."""
-    if not isinstance(goal, ReachGoal):
-        return one_line(repr(goal))
-    x1, y1, x2, y2 = goal.target_rect
-    return f"goal {x1},{y1}" if (x1, y1) == (x2, y2) else f"goal {x1},{y1} to {x2},{y2}"
+    return f"goal {label_of(goal)}" if isinstance(goal, ReachGoal) else one_line(repr(goal))
 
 
 def in_words(text: str, goal: Any) -> str:

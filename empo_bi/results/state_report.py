@@ -1,0 +1,53 @@
+"""All that a solution says of one state, as numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.slices import FloatArray
+
+
+@dataclass(frozen=True)
+class StateReport:
+    """All that a solution says of one state.
+
+    Attributes
+    ----------
+    state, level
+    is_terminal : bool
+    goals : goals[human] = list of (goal, weight, value in phase 1, value with the robot, action probabilities)
+        Numbers are nan where a phase was not solved.
+    power : {human: X_h}
+    robot_policy, Q_r : {robot profile: number}
+    U_r, V_r : float
+    """
+
+    state: Any
+    level: int
+    is_terminal: bool
+    goals: dict[int, list[tuple[Any, float, float, float, FloatArray]]]
+    power: dict[int, float]
+    robot_policy: dict[tuple[int, ...], float]
+    Q_r: dict[tuple[int, ...], float]
+    U_r: float
+    V_r: float
+
+    def __str__(self) -> str:
+        if self.is_terminal:
+            return f"state {self.state!r} on level {self.level}: terminal, V_r = {self.V_r:.6g}"
+        head = "" if math.isnan(self.V_r) else f": V_r = {self.V_r:.6g}, U_r = {self.U_r:.6g}"
+        lines = [f"state {self.state!r} on level {self.level}{head}"]
+        for profile, probability in self.robot_policy.items():
+            lines.append(f"  robots {profile}: probability {probability:.4f}, Q_r = {self.Q_r[profile]:.6g}")
+        for human, rows in self.goals.items():
+            lines.append(f"  human {human}" + (f": power {self.power[human]:.4g}" if human in self.power else ""))
+            for goal, weight, before, after, policy in rows:
+                told = {"in phase 1": before, "with the robot": after}
+                values = ", ".join(f"{value:.4f} {how}" for how, value in told.items() if not math.isnan(value))
+                actions = "" if np.isnan(policy).any() else "; actions " + " ".join(f"{p:.3f}" for p in policy)
+                lines.append(f"    {goal!r}: weight {weight:.3g}, value {values}{actions}")
+        return "\n".join(lines)

@@ -1,0 +1,53 @@
+"""Value functions by level, each read or computed when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy.typing as npt
+
+
+class ByLevel(Sequence[npt.NDArray[Any]]):
+    """An array for each level, read or computed when it is asked for; negative levels count from the last one."""
+
+    def __init__(self, n_levels: int, read: Callable[[int], npt.NDArray[Any]]) -> None:
+        self._n_levels, self._read = n_levels, read
+
+    def __len__(self) -> int:
+        return self._n_levels
+
+    @overload
+    def __getitem__(self, t: int) -> npt.NDArray[Any]: ...
+    @overload
+    def __getitem__(self, t: slice) -> Sequence[npt.NDArray[Any]]: ...
+    def __getitem__(self, t: Any) -> Any:
+        if isinstance(t, slice):
+            return [self._read(level) for level in range(self._n_levels)[t]]
+        if not -self._n_levels <= t < self._n_levels:
+            raise IndexError(f"level {t}: there are levels 0 to {self._n_levels - 1}")
+        return self._read(t % self._n_levels)
+
+
+@dataclass(frozen=True)
+class Values:
+    """Value functions by level, in the order of ``dag.states(t)``; everything is float64 when read.
+
+    Axis H is in the order of ``solution.humans`` (human 1 is at ``solution.humans.index(1)``), axis G in that of
+    ``solution.goals[human]``.
+
+    Attributes
+    ----------
+    Vh_m : (S, H, G), phase 1: what each human expects of each goal, with the worst (or best) of robots
+    Vh_e : (S, H, G), phase 2: the probability that matters, with the robot's policy
+    X_h : (S, H), the power of each human
+    U_r : (S,), the robot's reward
+    V_r : (S,), the robot's value
+    """
+
+    Vh_m: ByLevel
+    Vh_e: ByLevel
+    X_h: ByLevel
+    U_r: ByLevel
+    V_r: ByLevel
