@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
+import statistics
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
@@ -28,6 +31,66 @@ def take_turns(jobs: Mapping[Any, Callable[[], Any]], sizes: Any, by: str = "sec
         is_enough = rounds >= sizes.rounds and time.perf_counter() - begin >= sizes.seconds
         is_enough &= is_quiet or rounds >= sizes.most_rounds
     return {name: min(done, key=lambda run: (run.is_disturbed, getattr(run, by))) for name, done in runs.items()}
+
+
+@dataclass
+class Runs:
+    """Wall and CPU seconds (of all threads and finished children) of the same job, run after run, and what it returned."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    result: Any = None
+
+    def run(self, job: Callable[[], Any]) -> None:
+        self.result = None  # or two results would be held at a time
+        begin, cpu = time.perf_counter(), _cpu_seconds()
+        self.result = job()
+        self.wall.append(time.perf_counter() - begin)
+        self.cpu.append(_cpu_seconds() - cpu)
+
+    @property
+    def seconds(self) -> float:
+        """Of the fastest run: everything else is noise of the machine."""
+        return min(self.wall)
+
+    @property
+    def cpu_seconds(self) -> float:
+        return min(self.cpu)
+
+    @property
+    def spread(self) -> float:
+        """By how much of itself the fastest run is exceeded by the median one."""
+        return statistics.median(self.wall) / self.seconds - 1
+
+    def cells(self) -> tuple[str, str, str]:
+        """Wall time, spread and CPU time, for tables."""
+        spread = f"+{self.spread:.0%}" if len(self.wall) > 1 else "once"
+        return duration(self.seconds), spread, duration(self.cpu_seconds)
+
+
+def in_turns(jobs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Runs]:
+    """Run each job ``rounds`` times, one after the other, so that all have the same share of good and bad moments."""
+    runs = {name: Runs() for name in jobs}
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            runs[name].run(job)
+    return runs
+
+
+def _cpu_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def duration(seconds: float) -> str:
+    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"
+
+
+def megabytes(n_bytes: float) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes < 1e8 else f"{n_bytes / 1e6:,.0f} MB"
 
 
 class OtherWork:

@@ -1,0 +1,1 @@
+"""Other tools at the same work; each is optional (``pip install 'empo-bi[peers]'``)."""
