@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from empo_bi.results.reached import first_of, probability_by_time
     from empo_bi.results.solution import Solution
     from empo_bi.solving import solve
+    from empo_bi.world.array_world import ArrayWorld
     from empo_bi.world.goals import (
         DeterministicGoalGenerator,
         DeterministicGoalSampler,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         PossibleGoalSampler,
         ReachCellGoal,
         ReachRectangleGoal,
+        ReachStatesGoal,
         TabularGoalGenerator,
         TabularGoalSampler,
         approx_integral_over_possible_goals,
@@ -83,6 +85,7 @@ _HOMES = {
     "empo_bi.solving": ["solve"],
     "empo_bi.dag.dag": ["Dag"],
     "empo_bi.enumeration": ["enumerate_dag", "open_dag"],
+    "empo_bi.world.array_world": ["ArrayWorld"],
     "empo_bi.world.gridworld": ["GridWorld", "load_world"],
     "empo_bi.world.model": ["WorldModel"],
     "empo_bi.world.goals": [
@@ -93,6 +96,7 @@ _HOMES = {
         "PossibleGoalSampler",
         "ReachCellGoal",
         "ReachRectangleGoal",
+        "ReachStatesGoal",
         "TabularGoalGenerator",
         "TabularGoalSampler",
         "approx_integral_over_possible_goals",
@@ -125,6 +129,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ArrayWorld",
     "BatchFileError",
     "BatchResult",
     "ClusterError",
@@ -153,6 +158,7 @@ __all__ = [
     "PossibleGoalSampler",
     "ReachCellGoal",
     "ReachRectangleGoal",
+    "ReachStatesGoal",
     "ReportFile",
     "RobotPolicy",
     "Solution",

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
-from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateListBook
+from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateKeys, StateListBook
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import Bodies, BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.errors import InvalidStateError, counted, short_repr
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.world.expand import KeyArray
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.packed import PackedWorld
 
 
 class Dag:
@@ -42,8 +42,10 @@ class Dag:
     """
 
     def __init__(
-        self, world: Any, levels: Levels, *, n_profiles: int, shares_bodies: bool, goals: GoalTable | None = None
-    ) -> None:
+        self, world: Any, levels: Levels, *, n_profiles: int, shares_bodies: bool, goals: GoalTable | None = None,
+        keys: StateKeys | None = None,
+    ) -> None:  # fmt: skip
+        """``keys`` translates what a packed world's store has, where the world itself is not at hand."""
         self.world = world
         self.levels = levels
         self.n_profiles = n_profiles
@@ -63,8 +65,9 @@ class Dag:
         self._expanded: list[Bodies] = []  # by level, once somebody asks
         self._level_of_body: npt.NDArray[np.int32] | None = None  # likewise, where bodies are not shared
         self._book: StateBook
-        if isinstance(world, GridWorld):
-            self._book = KeyBook(world, levels)
+        codec = world if isinstance(world, PackedWorld) else keys
+        if codec is not None:
+            self._book = KeyBook(codec, levels)
         else:
             self._book = SharedStateBook(levels) if shares_bodies else StateListBook(levels)
 
@@ -122,7 +125,7 @@ class Dag:
         return [i for i in self.needed(t) if places_in(self._expanded[i], body_M)[0].any()]
 
     def keys(self, t: int, places: Bodies | None = None) -> KeyArray | None:
-        """Packed keys of the states of level ``t`` of a gridworld, or of some of its places, (S, W); None for other worlds.
+        """Packed keys of the states of level ``t`` of a packed world, or of some of its places, (S, W); None for others.
 
         ``places`` is a range of step 1, or an array.
         """
@@ -247,7 +250,7 @@ class Dag:
         if not self.shares_bodies:
             return self.n_transitions
         n_bodies = np.array([sizes.n_bodies for sizes in self.levels.sizes])
-        if isinstance(self.world, GridWorld) and n_bodies.cumsum().tolist() == self.level_sizes:
+        if isinstance(self.world, PackedWorld) and n_bodies.cumsum().tolist() == self.level_sizes:
             return sum(sizes.n_transitions * (self.horizon - t) for t, sizes in enumerate(self.levels.sizes))
         per_body = self.n_transitions / max(1, sum(sizes.n_bodies for sizes in self.levels.sizes if sizes.n_transitions))
         return round(sum(self.level_sizes[:-1]) * per_body)
