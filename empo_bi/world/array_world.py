@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import index
 from typing import Any
 
@@ -88,8 +90,8 @@ class ArrayWorld(PackedWorld):
     >>> stay, go = np.eye(2), np.array([[0.1, 0.9], [0.0, 1.0]])
     >>> world = ArrayWorld([stay, go], max_steps=2, goals={"there": [1]})
     >>> solution = solve(world, Params(beta_h=float("inf")), phase_2=False, precision="float64", progress=False)
-    >>> round(float(solution.vh(0)[0, 0, 0]), 9)  # 0.9 + 0.1 * 0.9
-    0.99
+    >>> [round(value, 9) for value in solution.Vh[0, 0][0].values()]  # 0.9 + 0.1 * 0.9
+    [0.99]
     """
 
     action_space: spaces.Discrete
@@ -128,6 +130,8 @@ class ArrayWorld(PackedWorld):
         if self.start >= self.n_states:
             raise InvalidWorldError(f"start={start}: this world has states 0 to {self.n_states - 1}")
         self._begin_R, self._succ_K, self._prob_K = self._checked_rows(matrix)
+        for array in (self._begin_R, self._succ_K, self._prob_K):
+            array.flags.writeable = False
         self.possible_goal_generator = TabularGoalGenerator(_goals(goals, self.n_states), weights)
         self._state: NumberedState = (0, self.start)
 
@@ -142,7 +146,8 @@ class ArrayWorld(PackedWorld):
         ----------
         environment : environment with ``P``, or ``P`` itself
             ``P[state][action]`` has ``(probability, next state, reward, terminated)``. A state that is entered with
-            ``terminated`` is terminal. Rewards play no part: the humans want to reach goals.
+            ``terminated`` is terminal; one that is also entered without it gets a second, terminal number after all others.
+            Rewards play no part: the humans want to reach goals.
         start : int, optional
             The initial state; by default the environment's, if it always begins with the same one.
 
@@ -163,7 +168,9 @@ class ArrayWorld(PackedWorld):
             )
         if start is None:
             start = _only_start(getattr(bare, "initial_state_distrib", None))
-        return cls(_matrix_of_table(table), max_steps=max_steps, goals=goals, start=start, **options)
+        matrix, split = _matrix_of_table(table, start)
+        chosen = [_with_ended(goal, split, len(table)) for goal in _goals(goals, len(table))]
+        return cls(matrix, max_steps=max_steps, goals=chosen, start=start, **options)
 
     def __str__(self) -> str:
         return repr(self)
@@ -199,6 +206,14 @@ class ArrayWorld(PackedWorld):
     def _where(self, row: Any) -> str:
         state, profile = divmod(int(row), self.n_profiles)
         return f"state {state}, profile {profile}"
+
+    @cached_property
+    def content_key(self) -> str:
+        """Tells its transitions from others', also in another process; computed once, since the arrays never change."""
+        digest = hashlib.sha256(repr((self.max_steps, self.start, len(self.agents), int(self.action_space.n))).encode())
+        for array in (self._begin_R, self._succ_K, self._prob_K):
+            digest.update(array.data)
+        return digest.hexdigest()
 
     # --- for people ---------------------------------------------------------------------------------------------------
 
@@ -326,6 +341,8 @@ def _stacked(transitions: Any) -> tuple[Any, int, int]:
 
 def _goals(goals: Mapping[str, Any] | Sequence[Any], n_states: int) -> list[PossibleGoal]:
     if not isinstance(goals, Mapping):
+        if isinstance(goals, Sequence) and goals and all(isinstance(goal, PossibleGoal) for goal in goals):
+            return list(goals)
         if isinstance(goals, str) or not hasattr(goals, "__iter__"):
             raise InvalidWorldError(f"goals={short_repr(goals)}; give names with states, such as {{'home': [3]}}")
         goals = {f"goal {g}": states for g, states in enumerate(goals)}
@@ -349,6 +366,14 @@ def _goal(name: str, states: Any, n_states: int) -> Any:
     return ReachStatesGoal(name, found.tolist())
 
 
+def _with_ended(goal: Any, split: IndexArray, n_states: int) -> Any:
+    """A goal that is also attained in the ended copies of its states."""
+    if type(goal) is not ReachStatesGoal:
+        return goal
+    ended = [n_states + i for i, state in enumerate(split.tolist()) if state in goal.numbers]
+    return ReachStatesGoal(goal.name, [*goal.numbers, *ended])
+
+
 def _only_start(distribution: Any) -> int:
     if distribution is None:
         raise InvalidWorldError("where does it begin? A table alone does not say: give start=")
@@ -359,8 +384,12 @@ def _only_start(distribution: Any) -> int:
     return int(certain[0])
 
 
-def _matrix_of_table(table: Mapping[Any, Any]) -> Any:
-    """A toy-text table as one matrix (S * A, S)."""
+def _matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[Any, IndexArray]:
+    """A toy-text table as one matrix (S * A, S).
+
+    States that are entered both to end there and to go on become two, the ended ones numbered after all others; these
+    states are returned as well.
+    """
     from scipy import sparse
 
     n_states = len(table)
@@ -377,17 +406,20 @@ def _matrix_of_table(table: Mapping[Any, Any]) -> Any:
             "a table is P[state][action] = [(probability, next state, reward, terminated), ...], with states and actions "
             f"numbered from 0 ({type(error).__name__}: {error})"
         ) from error
+    if not 0 <= start < n_states:
+        raise InvalidWorldError(f"start={start}: the table has states 0 to {n_states - 1}")
     row_K, succ_K, prob_K, ends_K = (np.array(column) for column in zip(*entries, strict=True))
     if len(succ_K) and not (succ_K.min() >= 0 and succ_K.max() < n_states):
         raise InvalidWorldError(f"next states {succ_K.min()} to {succ_K.max()}; the table has states 0 to {n_states - 1}")
-    is_terminal_S = np.zeros(n_states, dtype=np.bool_)
-    is_terminal_S[succ_K[ends_K]] = True
-    goes_on_K = ~is_terminal_S[row_K // n_actions]
-    both = np.flatnonzero(is_terminal_S[succ_K] & ~ends_K & goes_on_K & (prob_K > 0))
-    if len(both):
-        raise InvalidWorldError(
-            f"state {succ_K[both[0]]} is entered both with and without terminated; an array world's states are terminal or "
-            "not: split it into two"
-        )
-    shape = (n_states * n_actions, n_states)
-    return sparse.csr_array(sparse.coo_array((prob_K[goes_on_K], (row_K[goes_on_K], succ_K[goes_on_K])), shape=shape))
+    ends_S, passes_S = np.zeros((2, n_states), dtype=np.bool_)
+    ends_S[succ_K[ends_K & (prob_K > 0)]] = True
+    passes_S[start] = True
+    passes_S[succ_K[~ends_K & (prob_K > 0)]] = True  # also from states that are never met, which costs nothing but a number
+    split = np.flatnonzero(ends_S & passes_S)
+    ended_S = np.arange(n_states)
+    ended_S[split] = n_states + np.arange(len(split))
+    succ_K = np.where(ends_K, ended_S[succ_K], succ_K)
+    goes_on_K = (passes_S | ~ends_S)[row_K // n_actions]
+    n_all = n_states + len(split)
+    kept = (prob_K[goes_on_K], (row_K[goes_on_K], succ_K[goes_on_K]))
+    return sparse.csr_array(sparse.coo_array(kept, shape=(n_all * n_actions, n_all))), split
