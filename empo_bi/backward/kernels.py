@@ -121,6 +121,19 @@ def greatest_alone(v_X, sum_X, cell, row, start_E, count_EJ, n_actions, succ_K, 
     X = v_X.size
     is_certain = count_EJ.size == 0
     k = row * n_actions if is_certain else start_E[row]
+    if X == 1 and not is_certain and prob_K.size:  # what is between loops costs more than loops over one goal
+        best = cell[2] - cell[2]
+        for a in range(n_actions):
+            last = k + count_EJ[row, a] - 1
+            cell[0] = prob_K[k]
+            total = cell[0] * continuation[succ_K[k], 0]
+            for i in range(k + 1, last + 1):
+                cell[0] = prob_K[i]
+                total += cell[0] * continuation[succ_K[i], 0]
+            best = max(best, total)
+            k = last + 1
+        v_X[0] = best
+        return
     for x in range(X):
         v_X[x] = 0
     for a in range(n_actions):
