@@ -13,8 +13,8 @@ from empo_bi import Params, Solution, enumerate_dag, load_world, solve, worlds
 
 sys.path.insert(0, str(ROOT / "tests"))  # the oracle lives there
 
-from oracle import planning  # noqa: E402
-from oracle.gridworld import parse  # noqa: E402
+from oracle import planning
+from oracle.gridworld import parse
 
 WORLD = "asymmetric_freeing"
 GIVEN = {"gamma_h": 0.99, "gamma_r": 0.99, "zeta": 2.0}
@@ -23,8 +23,8 @@ GIVEN = {"gamma_h": 0.99, "gamma_r": 0.99, "zeta": 2.0}
 def measure(sizes: Sizes) -> Section:
     section = Section("oracle", "Dictionaries and loops")
     section.about.append(
-        f"`{WORLD}`, enumeration and both phases, one core, CPU seconds: the oracle that the tests hold the engine to, plain "
-        "Python with a dictionary entry per state, profile and goal, against `solve`. V_r of the initial state is compared."
+        f"`{WORLD}`, enumeration and both phases, one core, CPU seconds: the oracle that the tests hold the engine to, "
+        "plain Python with dictionaries by state, profile and goal, against `solve`. V_r of the initial state is compared."
     )
     table = section.table("The oracle against the engine", "steps", "states", "oracle", "engine", "spread", "ratio")
     ratio = 0.0
