@@ -1,7 +1,7 @@
 """Other programs, run and measured: :func:`run_child`.
 
-A process counts as its own peak what its parent had in memory when it was started: the kernel passes the parent's figure on. A
-Python process with compiled kernels has hundreds of megabytes. So the program is started by a Python process with nothing
+A process counts as its own peak what its parent had in memory when it was started: the kernel passes the parent's figure on.
+A Python process with compiled kernels has hundreds of megabytes. So the program is started by a Python process with nothing
 in it, some 9 MB, which is then the least that can be measured.
 """
 

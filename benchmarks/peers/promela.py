@@ -45,7 +45,7 @@ def promela_of(world: GridWorld, *, with_step: bool = True) -> str:
     Parameters
     ----------
     world : GridWorld
-        With walls, agents of any colour, blocks, rocks, goal tiles and switches, and the actions still, left, right, forward.
+        With walls, agents of any colour, blocks, rocks, goal tiles and switches; its actions still, left, right, forward.
     with_step : bool
         Whether the step is part of the state, and ends the run at ``max_steps``; there are then as many states as the
         DAG has. Without it there are as many as the DAG has bodies, if SPIN searches breadth first and no deeper than
@@ -247,7 +247,7 @@ inline forward(i, pushes_rocks)
 
     def _claims(self) -> str:
         lines = [
-            "inline claims()  /* the cell that each would come to claim by going forward, or a number of its own */",
+            "inline claims()  /* the cell that each would claim by going forward, or a number of its own */",
             "{",
         ]
         for i, agent in enumerate(self.agents):

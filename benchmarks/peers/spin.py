@@ -17,7 +17,7 @@ from benchmarks.peers.children import ChildRun, run_child
 from benchmarks.peers.promela import promela_of
 from empo_bi import GridWorld
 
-# One process, and nothing but reachability is asked for: no cycles, no fairness, no partial orders, no compression of states.
+# One process, and only reachability is asked for: no cycles, no fairness, no partial orders, no compression of states.
 FLAGS = ("-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-DNOFAIR", "-DNOCOMP")
 # SPIN refuses hidden variables in a breadth-first search since it would not restore them. The model's are constant or set
 # before they are read within one step, so there is nothing to restore, and the refusal is taken out of the program.
