@@ -32,7 +32,7 @@ BYTE = 255
 _FREE = (Kind.EMPTY, Kind.GOAL, Kind.SWITCH)  # goal tiles and switches have no effect
 _SUPPORTED_KINDS = (*_FREE, Kind.WALL, Kind.AGENT, *codes.PUSHABLES)
 _SUPPORTED_ACTIONS = (Action.STILL, Action.LEFT, Action.RIGHT, Action.FORWARD)
-_TURNS = {Action.STILL: 0, Action.LEFT: 3, Action.RIGHT: 1}
+TURNS = {Action.STILL: 0, Action.LEFT: 3, Action.RIGHT: 1}
 
 
 class UnsupportedWorldError(ValueError):
@@ -56,11 +56,12 @@ def promela_of(world: GridWorld, *, with_step: bool = True) -> str:
     UnsupportedWorldError
         Names the first thing that is not supported.
     """
-    _refuse_unsupported(world)
+    refuse_unsupported(world)
     return _Model(world, with_step).text()
 
 
-def _refuse_unsupported(world: GridWorld) -> None:
+def refuse_unsupported(world: GridWorld) -> None:
+    """Raise :class:`UnsupportedWorldError` for what neither this model nor the one for Storm can say."""
     spec = world.world_spec
     for y, row in enumerate(spec.cells):
         for x, cell in enumerate(row):
@@ -80,7 +81,7 @@ def _unsupported(world: GridWorld, what: str) -> UnsupportedWorldError:
     supported = ", ".join(kind.name.lower() for kind in _SUPPORTED_KINDS)
     actions = ", ".join(action.name.lower() for action in _SUPPORTED_ACTIONS)
     return UnsupportedWorldError(
-        f"{world.world_spec.origin}: {what}: the Promela model does not know that; "
+        f"{world.world_spec.origin}: {what}: models for other tools do not know that; "
         f"use a world of {supported}, with the actions {actions}"
     )
 
@@ -264,7 +265,7 @@ inline forward(i, pushes_rocks)
         """One option for each profile of actions and each order in which it may be carried out."""
         for profile in product(self.actions, repeat=self.n):
             walkers = [i for i, action in enumerate(profile) if action == Action.FORWARD]
-            turns = [(i, _TURNS[action]) for i, action in enumerate(profile) if _TURNS.get(action)]
+            turns = [(i, TURNS[action]) for i, action in enumerate(profile) if TURNS.get(action)]
             for order, guards in orders_of(walkers).items():
                 does = [f"start[{i}] = pos[{i}]" for i in range(self.n)] if walkers else []
                 does += [f"dir[{i}] = (dir[{i}] + {turn}) & 3" for i, turn in turns]
@@ -291,7 +292,7 @@ def orders_of(walkers: Sequence[int]) -> dict[tuple[int, ...], list[str]]:
     if len(walkers) < 2:
         return {tuple(walkers): ["true"]}
     guards: dict[tuple[int, ...], list[str]] = {}
-    all_blocks = list(_partitions(list(walkers)))
+    all_blocks = list(partitions(list(walkers)))
     for blocks in all_blocks:
         for winners in product(*blocks):
             order = (*winners, *(i for i in walkers if i not in winners))
@@ -299,13 +300,13 @@ def orders_of(walkers: Sequence[int]) -> dict[tuple[int, ...], list[str]]:
     return {order: ["true"] if len(found) == len(all_blocks) else found for order, found in guards.items()}
 
 
-def _partitions(members: list[int]) -> Iterator[list[list[int]]]:
+def partitions(members: list[int]) -> Iterator[list[list[int]]]:
     """All ways of forming blocks, which are in the order of their lowest members."""
     if not members:
         yield []
         return
     *others, last = members
-    for blocks in _partitions(others):
+    for blocks in partitions(others):
         for k in range(len(blocks)):
             yield [[*block, last] if k == i else block for i, block in enumerate(blocks)]
         yield [*blocks, [last]]

@@ -53,7 +53,7 @@ SMALL_WORLDS = {
     "a row of three leaves a gap": (("Ay Ay Ae ..", 4, "eee"), {}),
     "the loser pushes on what the winner brought": ((".. Ae .. / .. Bl .. / Ay .. ..", 4, "se"), {}),
     "chains of rocks and blocks, and who may push them": (("Ay Bl Ro .. / .. Bl Ae ..", 5, "en"), {}),
-    "rocks are interchangeable": ((".. .. .. / Ae Ro .. / .. Ro .. / Ay .. ..", 6, "ee"), {"can_push_rocks": "ye"}),
+    "rocks are interchangeable": ((".. .. .. .. / .. Ro Ro .. / .. .. .. .. / Ae .. .. ..", 20, "e"), {}),
     "two blocks of conflicts, in the order of their members": (("Ae .. Ay / Bl .. Bl / .. .. Ae", 3, "ewn"), {}),
     "no still and no right": (("Ay .. Ae / .. Bl ..", 5, "ew"), {"action_class": "MinimalActions"}),
     "a map without walls around it": (None, {}),
