@@ -111,7 +111,7 @@ class RandomMdp:
         return np.asarray(values_TS[0])
 
 
-def quantecon_is_missing() -> str | None:
+def why_quantecon_is_missing() -> str | None:
     """What to do if it is."""
     try:
         import quantecon  # noqa: F401

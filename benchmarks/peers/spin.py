@@ -47,7 +47,7 @@ class SpinRun:
     peak_bytes: int
 
 
-def is_available() -> str | None:
+def why_missing() -> str | None:
     """None if SPIN can be used, else what to install."""
     missing = [program for program in ("spin", "gcc") if shutil.which(program) is None]
     return f"{' and '.join(missing)} not found; apt-get install spin gcc" if missing else None
@@ -86,7 +86,7 @@ def enumerate_with_spin(
     UnsupportedWorldError
         If the model cannot say what the world has.
     """
-    if (missing := is_available()) is not None:
+    if (missing := why_missing()) is not None:
         raise SpinError(missing)
     if count not in ("states", "bodies"):
         raise ValueError(f"count={count!r}; expected 'states' or 'bodies'")

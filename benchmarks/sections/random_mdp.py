@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measuring import Runs, in_turns
-from benchmarks.peers.random_mdp import RandomMdp, quantecon_is_missing
+from benchmarks.peers.random_mdp import RandomMdp, why_quantecon_is_missing
 from benchmarks.report import Section, Table
 from benchmarks.sizes import Sizes
 from empo_bi import Dag, Params, Solution, enumerate_dag, solve
@@ -35,7 +35,7 @@ def measure(sizes: Sizes) -> Section:
         f"Making the levels from the arrays takes us {enumeration.seconds:.2f} s, once for all goals and parameters; it is "
         "not part of the sweep. (quantecon takes its arrays as they are.)"
     )
-    missing = quantecon_is_missing()
+    missing = why_quantecon_is_missing()
     if missing:
         section.missing.append(missing)
     section.want("sweep, 1 goal, against quantecon", one, at_least=2, why=missing or "")
@@ -45,7 +45,7 @@ def measure(sizes: Sizes) -> Section:
 
 def _one_goal(section: Section, mdp: RandomMdp, rounds: int) -> float | None:
     dag = _dag(mdp, 1)
-    problem = None if quantecon_is_missing() else mdp.quantecon_problem(0)
+    problem = None if why_quantecon_is_missing() else mdp.quantecon_problem(0)
     jobs: dict[str, Any] = {
         "empo_bi, 2 workers": lambda: _sweep(dag, 2),
         "empo_bi, 1 worker": lambda: _sweep(dag, 1),

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are no part of 
 from benchmarks.peers import spin
 from benchmarks.peers.promela import UnsupportedWorldError, orders_of, promela_of
 
-needs_spin = pytest.mark.skipif(spin.is_available() is not None, reason=str(spin.is_available()))
+needs_spin = pytest.mark.skipif(spin.why_missing() is not None, reason=str(spin.why_missing()))
 QUICK_TO_COMPILE = ["-O0" if flag == "-O2" else flag for flag in spin.FLAGS]
 
 
