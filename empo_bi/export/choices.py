@@ -78,8 +78,8 @@ class Choices:
         if dag.world is None:
             if deciding is not None:
                 raise ValueError(
-                    f"deciding={deciding!r}: this DAG was opened without its world, so nobody knows which agent does what in "
-                    "a profile; open it with open_dag(path, world=...), or leave deciding out"
+                    f"deciding={deciding!r}: this DAG was opened without its world, so nobody knows which agent does what "
+                    "in a profile; open it with open_dag(path, world=...), or leave deciding out"
                 )
             profiles = [f"profile_{j}" for j in range(dag.n_profiles)]
             numbers = np.arange(dag.n_profiles)
@@ -150,7 +150,7 @@ def merge(  # type: ignore[no-untyped-def]
     the number of profiles that the other agents have.
     """
     M, J = count_MJ.shape
-    C, O = profile_CO.shape
+    C, n_others = profile_CO.shape
     start_J = np.empty(J + 1, np.int64)
     c, k, begin = 0, 0, 0
     for m in range(M):
@@ -165,7 +165,7 @@ def merge(  # type: ignore[no-untyped-def]
         begin = start_J[J]
         for choice in range(C):
             low = k
-            for o in range(O):
+            for o in range(n_others):
                 j = profile_CO[choice, o]
                 for i in range(start_J[j], start_J[j + 1]):
                     target = succ_K[i]
@@ -179,9 +179,9 @@ def merge(  # type: ignore[no-untyped-def]
                         target_K[n], merged_K[n] = target_K[n - 1], merged_K[n - 1]
                     target_K[at], merged_K[at] = target, prob_K[i]
                     k += 1
-            if O > 1:
+            if n_others > 1:
                 for n in range(low, k):
-                    merged_K[n] /= O
+                    merged_K[n] /= n_others
             name_C[c], n_branches_C[c] = own_name_C[choice], k - low
             c += 1
     return k

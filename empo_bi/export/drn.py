@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import ByteArray, IndexArray
@@ -54,7 +53,7 @@ class DrnWriter:
             self._names.start_N, block.n_branches_C, block.target_K, prob_K.ravel(), numbers.byte_L, numbers.start_N,
             _STATE, _CHOICE, _BRANCH, _COLON, line_L,
         )  # fmt: skip
-        self._file.write(line_L[:used])
+        self._file.write(line_L[:used].data)
 
     def finish(self, n_choices: int, n_branches: int, count: LabelCount) -> None:
         header = self._header(n_choices, count)

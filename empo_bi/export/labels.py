@@ -19,7 +19,7 @@ MEANING_OF_ENDS = {
 
 @dataclass(frozen=True)
 class GoalLabel:
-    """``goal_0_3``: human 0 (an agent) has attained its goal number 3; ``column`` is its bit, ``text`` how the goal prints."""
+    """``goal_0_3``: human 0 (an agent) has attained its goal number 3; ``column`` is its bit, ``text`` how it prints."""
 
     name: str
     human: int

@@ -148,8 +148,8 @@ def _remarks(dag: Dag, states: NumberedStates, choices: Choices) -> list[str]:
         kind = "A state is a state of the DAG, numbered level after level."
     else:
         kind = (
-            f"A state is a body (a state but for its step): properties are exact with a bound of {dag.horizon} steps at most "
-            "from the initial state, of so many fewer from a state that is met later."
+            f"A state is a body (a state but for its step): properties are exact with a bound of {dag.horizon} steps at "
+            "most from the initial state, of so many fewer from a state that is met later."
         )
     n_agents = len(choices.deciding) + len(choices.others)
     who = f"{counted(n_agents, 'agent')}, numbered from 0. " if n_agents else ""

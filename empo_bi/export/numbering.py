@@ -47,7 +47,7 @@ class StateBlock:
 
 
 def bodies_suffice(dag: Dag) -> bool:
-    """Whether states that differ by the step only are alike, but for the horizon: in what follows, and in what is attained."""
+    """Whether states that differ by the step only are alike, but for the horizon: in what follows and what is attained."""
     return dag.shares_bodies and _ends_ignore_the_step(dag) and _goals_ignore_the_step(dag)
 
 
@@ -174,4 +174,4 @@ def _rows_of(block: Block, n_profiles: int) -> Rows:
 
 def goes_on(block: StateBlock) -> BoolArray:
     """Which of the states have successors, (M,)."""
-    return block.count_MJ.any(axis=1)  # type: ignore[no-any-return]
+    return block.count_MJ.sum(axis=1) > 0

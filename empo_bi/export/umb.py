@@ -1,7 +1,7 @@
 """Models as an archive of plain arrays in the UMB format ("unified Markov binary"), which Storm and others read.
 
-A tar file: ``index.json`` first, then arrays, little-endian, offsets as in CSR. Arrays grow in temporary files without a name,
-which go with the process whatever becomes of it, and are put into the archive at the end.
+A tar file: ``index.json`` first, then arrays, little-endian, offsets as in CSR. Arrays grow in temporary files without a
+name, which go with the process whatever becomes of it, and are put into the archive at the end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class GrowingArray:
         self._dtype = np.dtype(dtype).newbyteorder("<")
 
     def append(self, values: npt.NDArray[Any]) -> None:
-        self.file.write(np.ascontiguousarray(values, dtype=self._dtype))
+        self.file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
 
 
 class GrowingOffsets(GrowingArray):
@@ -88,7 +88,13 @@ class UmbWriter:
         self._labels = {name: GrowingBits(folder) for name in [*(label.name for label in content.labels), *ENDS]}
 
     def add(self, block: ChoiceBlock) -> None:
-        values = (block.n_choices_M, block.n_branches_C, block.target_K, block.prob_K, block.name_C)
+        values: tuple[npt.NDArray[Any], ...] = (
+            block.n_choices_M,
+            block.n_branches_C,
+            block.target_K,
+            block.prob_K,
+            block.name_C,
+        )
         for array, value in zip(self._arrays.values(), values, strict=True):
             array.append(value)
         self._is_initial.append(np.arange(len(block.kind_M)) + block.first == 0)
