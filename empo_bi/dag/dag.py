@@ -279,7 +279,7 @@ class Dag:
         >>> dag = enumerate_dag(load_world("asymmetric_freeing", max_steps=8), precision="exact", progress=False)
         >>> model = dag.to_drn(tempfile.mkdtemp() + "/freeing.drn", deciding=0)
         >>> model.n_states, model.n_choices
-        (1144, 3016)
+        (1144, 3400)
         >>> model.queries()["goal_0_1"]
         'Pmax=? [F<=8 "goal_0_1"]'
         """
@@ -291,7 +291,7 @@ class Dag:
         self, path: Any, *, deciding: int | Sequence[int] | None = None, unrolled: bool = False, overwrite: bool = False,
         progress: bool = True,
     ) -> ExportedModel:  # fmt: skip
-        """The same as :meth:`to_drn` in UMB, a binary format that is read many times faster (Storm 1.12, stormpy 2.0)."""
+        """The same as :meth:`to_drn` in UMB, a binary format that Storm (stormpy 2.0) reads many times faster."""
         from empo_bi.export.umb import write_umb
 
         return write_umb(self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,19 @@ def test_bounded_answers_of_storm_are_exact_whatever_its_precision(tmp_path: Pat
     for query in model.queries().values():
         result = stormpy.model_checking(storm_model, stormpy.parse_property(query))
         assert result.get_lower_bound(0) == result.get_upper_bound(0) == result.get_value(0)
+
+
+def test_the_page_on_storm_shows_what_its_code_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "storm.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", page, flags=re.DOTALL)
+    assert len(blocks) == page.count("```python")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for code, shown in blocks:
+        exec(compile(code, "storm.md", "exec"), namespace)
+        assert capsys.readouterr().out == textwrap.dedent(shown)
 
 
 @pytest.mark.parametrize("kind", ["drn", "umb"])
