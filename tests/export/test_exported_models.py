@@ -20,7 +20,7 @@ WORLDS = {"slippery_ledge": 4, "revolving_wall": 4, "three_at_the_crossing": 2, 
 STROLLS = {
     "nothing depends on the step": Stroll(4, [AtCell(2), AtCell(3)]),
     "a goal does": Stroll(4, [AtCell(2), AtCell(1, since=2)]),
-    "an end does": Stroll(5, [AtCell(3)], frozenset({(1, 2), (2, 1)})),
+    "an end does": Stroll(5, [AtCell(3)], frozenset({(1, 0), (2, 1)})),  # cell 0 is expanded after cell 2, found later
     "an end at every step": Stroll(4, [AtCell(3)], frozenset({(step, 0) for step in range(9)})),
 }
 KINDS = ("drn", "umb")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from engine import load_quietly
 from export.model_files import AtCell, Stroll, drn_model
+from hypothesis import assume, given, settings
+from random_worlds import random_worlds
 
 from empo_bi import Dag, ExportedModel, Params, Solution, enumerate_dag, load_world, solve
 
@@ -86,6 +90,21 @@ def test_a_human_who_errs_never_attains_what_storm_says_is_possible_with_others_
     model = getattr(dag, f"to_{kind}")(tmp_path / f"model.{kind}", deciding=human, progress=False)
     assert not model.is_unrolled
     assert 0 < compare(solution, model, human) < 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(random_worlds(max_agents=2, max_steps=3))
+def test_random_worlds_over_all_object_kinds_agree_with_storm(source: dict[str, Any]) -> None:
+    """The first human may have any cell as a goal; the other agent, if there is one, acts at random."""
+    size = len(source["map"][0]), len(source["map"])
+    cells = [[x, y] for x in range(size[0]) for y in range(size[1])]
+    world = load_quietly({**source, "possible_goals": cells})
+    assume(len(world.human_agent_indices) > 0)
+    dag = enumerate_dag(world, precision="exact", progress=False)
+    solution = solved(world, dag, BEST, list(range(len(world.agents))))
+    with tempfile.TemporaryDirectory() as folder:
+        human = world.human_agent_indices[0]
+        compare(solution, dag.to_umb(f"{folder}/model.umb", deciding=human, progress=False), human)
 
 
 @pytest.mark.parametrize("name", ["thicket", "slippery_ledge", "revolving_wall"])
