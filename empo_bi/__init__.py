@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         WorldTooLargeError,
         WorldWarning,
     )
+    from empo_bi.export.model import ExportedModel
     from empo_bi.memory.monitor import MemoryMonitor, check_memory
     from empo_bi.memory.profiler import MemoryProfiler
     from empo_bi.opening import open_solution
@@ -84,6 +85,7 @@ _HOMES = {
     "empo_bi.planner.plan": ["Plan", "plan"],
     "empo_bi.solving": ["solve"],
     "empo_bi.dag.dag": ["Dag"],
+    "empo_bi.export.model": ["ExportedModel"],
     "empo_bi.enumeration": ["enumerate_dag", "open_dag"],
     "empo_bi.world.array_world": ["ArrayWorld"],
     "empo_bi.world.gridworld": ["GridWorld", "load_world"],
@@ -138,6 +140,7 @@ __all__ = [
     "DeterministicGoalGenerator",
     "DeterministicGoalSampler",
     "EmpoError",
+    "ExportedModel",
     "GoalError",
     "GridWorld",
     "HumanPolicyPrior",

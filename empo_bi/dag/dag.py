@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from empo_bi.errors import InvalidStateError, counted, short_repr
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.packed import PackedWorld
+
+if TYPE_CHECKING:
+    from empo_bi.export.model import ExportedModel
 
 
 class Dag:
@@ -244,6 +247,57 @@ class Dag:
                 account("states", self.n_states * self._numbers_per_state(), states),
             ],
         )
+
+    def to_drn(
+        self, path: Any, *, deciding: int | Sequence[int] | None = None, unrolled: bool = False, overwrite: bool = False,
+        progress: bool = True,
+    ) -> ExportedModel:  # fmt: skip
+        """Write all that can happen as a Markov decision process in DRN, the text format of the model checker Storm.
+
+        Parameters
+        ----------
+        path : path of the file, such as ``model.drn``
+        deciding : agent, or list of agents, optional
+            Whose actions are the choices of the process. Everybody else becomes part of the environment, with all actions
+            equally likely. By default all decide, and choices are action profiles.
+        unrolled : bool
+            Write a state once for each level that it is on, so that properties without a bound can be asked, too. By default
+            states that differ by their step only are one state, where that is exact for properties such as
+            ``F<=horizon``: where nothing depends on the step but the end of the run.
+        overwrite : bool
+            Replace a file that is there.
+        progress : bool
+            Show a bar, where it takes over a second.
+
+        Returns
+        -------
+        ExportedModel
+            With the labels of goals, and :meth:`~ExportedModel.queries` to ask for them. Goals have labels if they are the
+            same in every state.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from empo_bi import enumerate_dag, load_world
+        >>> dag = enumerate_dag(load_world("asymmetric_freeing", max_steps=8), precision="exact", progress=False)
+        >>> model = dag.to_drn(tempfile.mkdtemp() + "/freeing.drn", deciding=0)
+        >>> model.n_states, model.n_choices
+        (1144, 3400)
+        >>> model.queries()["goal_0_1"]
+        'Pmax=? [F<=8 "goal_0_1"]'
+        """
+        from empo_bi.export.drn import write_drn
+
+        return write_drn(self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress)
+
+    def to_umb(
+        self, path: Any, *, deciding: int | Sequence[int] | None = None, unrolled: bool = False, overwrite: bool = False,
+        progress: bool = True,
+    ) -> ExportedModel:  # fmt: skip
+        """The same as :meth:`to_drn` in UMB, a binary format that Storm (stormpy 2.0) reads many times faster."""
+        from empo_bi.export.umb import write_umb
+
+        return write_umb(self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress)
 
     def _entries_of_states(self) -> int:
         """Successors of all (state, profile) pairs, were no body shared; roughly, where levels are not nested."""
