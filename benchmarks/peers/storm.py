@@ -22,7 +22,9 @@ def build(path: Path) -> Any:
     if path.suffix == ".drn":
         return stormpy.build_model_from_drn(str(path))
     if path.suffix == ".umb":
-        return stormpy.build_model_from_umb(str(path))
+        options = stormpy.io.UmbImportOptions()
+        options.build_state_valuations = False  # there are none
+        return stormpy.build_model_from_umb(str(path), options=options)
     program = stormpy.parse_prism_program(str(path))
     return stormpy.build_model(program)
 
@@ -31,6 +33,5 @@ def probability(model: Any, query: str) -> float:
     """What a query has to say of the initial state."""
     import stormpy
 
-    (formula,) = stormpy.parse_properties(query)
-    result = stormpy.model_checking(model, formula, only_initial_states=True)
-    return float(result.at(model.initial_states[0]))
+    result = stormpy.model_checking(model, stormpy.parse_property(query), only_initial_states=True)
+    return float(result.get_value(model.initial_states[0]))

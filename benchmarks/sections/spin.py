@@ -21,10 +21,10 @@ def measure(sizes: Sizes) -> Section:
     section = Section("spin", "SPIN: enumeration")
     section.about.append(
         f"All states of `{WORLD}`. SPIN generates and compiles a program for each model (*prepare*: `spin -a` and gcc), "
-        "which then searches. *States* have the step in them, searched depth first; *bodies* have not, searched breadth first "
-        "down to the horizon, which is what we do, and SPIN's best case. SPIN only counts states; we also keep every "
-        "transition with its probability, on disk compressed and with checksums. Both find the same numbers of states, which "
-        "is checked. Peak memory is that of whole processes, ours with Python and numba."
+        "which then searches. *States* have the step in them, searched depth first; *bodies* have not, searched breadth "
+        "first down to the horizon, which is what we do, and SPIN's best case. SPIN only counts states; we also keep every "
+        "transition with its probability, on disk compressed and with checksums. Both find the same numbers of states, "
+        "which is checked. Peak memory is that of whole processes, ours with Python and numba."
     )
     missing = why_missing()
     if missing:

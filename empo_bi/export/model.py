@@ -13,7 +13,7 @@ from empo_bi.enumeration import title_of
 from empo_bi.errors import counted
 from empo_bi.export.choices import ChoiceBlock, Choices
 from empo_bi.export.labels import MEANING_OF_ENDS, GoalLabel, LabelCount, goal_labels
-from empo_bi.export.numbering import NumberedStates
+from empo_bi.export.model_states import ModelStates
 from empo_bi.runtime.interrupts import kept_interrupts
 from empo_bi.runtime.new_files import appearing, checked_place
 from empo_bi.runtime.progress import level_bar
@@ -118,7 +118,7 @@ def export(
     if not dag.is_finished or not dag.is_usable:
         raise ValueError(f"{dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
     choices, labels = Choices.of(dag, deciding), goal_labels(dag)
-    states = NumberedStates(dag, unrolled=unrolled)
+    states = ModelStates(dag, unrolled=unrolled)
     title = "a Python world" if dag.world is None else title_of(dag.world)
     content = Content(title, _remarks(dag, states, choices), states.n_states, choices, labels)
     count, n_choices, n_branches = LabelCount(labels), 0, 0
@@ -143,7 +143,7 @@ def export(
     )  # fmt: skip
 
 
-def _remarks(dag: Dag, states: NumberedStates, choices: Choices) -> list[str]:
+def _remarks(dag: Dag, states: ModelStates, choices: Choices) -> list[str]:
     if states.is_unrolled:
         kind = "A state is a state of the DAG, numbered level after level."
     else:

@@ -86,7 +86,7 @@ def _goals_ignore_the_step(dag: Dag) -> bool:
     return True
 
 
-class NumberedStates:
+class ModelStates:
     """The states of a model, in the order of their numbers.
 
     Bodies keep their numbers. States of the DAG are numbered level after level, as :meth:`Dag.index_of` does.
