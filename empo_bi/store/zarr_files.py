@@ -5,6 +5,7 @@ What is damaged is reported by group and array, and never used.
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import contextlib
 import itertools
@@ -23,7 +24,17 @@ from zarr.core.sync import sync
 
 from empo_bi.dag.slices import Bodies
 from empo_bi.errors import DamagedStoreError
-from empo_bi.store.encoded import Array, Compression, Json, array_files, decoded_chunk, group_file, little_endian
+from empo_bi.store.encoded import (
+    Array,
+    Compression,
+    Json,
+    StoredArray,
+    array_files,
+    chunk_name,
+    decoded_chunk,
+    group_file,
+    little_endian,
+)
 from empo_bi.store.layout import ATTRIBUTE, spoken
 
 REMEDY = (
@@ -47,7 +58,33 @@ class ZarrFiles:
         return {"dtype": array.dtype.name, "shape": list(array.shape), "crc32": _checksum_of_array(array)}
 
     def read_array(self, group: str, name: str, about: Json) -> Array:
-        array: Array = np.asarray(self._read(self._open(group, name, about), slice(None), group, name))
+        return self.read_arrays(group, {name: about})[name]
+
+    def read_arrays(self, group: str, abouts: dict[str, Json]) -> dict[str, Array]:
+        """Several arrays of a group; those of one chunk each take one round trip to the store together."""
+
+        async def fetched() -> list[Any]:
+            n_dimensions = {name: len(about["shape"]) for name, about in abouts.items()}
+            files = [(name, file) for name in abouts for file in ("zarr.json", chunk_name(0, n_dimensions[name]))]
+            return await asyncio.gather(*(self._get(group, name, file) for name, file in files))
+
+        found = iter(sync(fetched()))
+        return {name: self._array(group, name, about, next(found), next(found)) for name, about in abouts.items()}
+
+    def _array(self, group: str, name: str, about: Json, metadata: Any, first: Any) -> Array:
+        """An array from its metadata and its first chunk; further chunks are fetched one by one."""
+        stored = self._described(group, name, about, metadata)
+        array: Array = np.empty(stored.shape, stored.dtype)
+        if stored.is_ours:
+            for c in range(stored.n_chunks):
+                chunk = self._chunk(stored, c, group, name, first if c == 0 else None)
+                if array.ndim:
+                    rows = array[c * stored.chunk_shape[0] :][: stored.chunk_shape[0]]
+                    rows[...] = chunk[: len(rows)]
+                else:
+                    array[...] = chunk
+        else:  # somebody else's codecs or chunks
+            array = self._by_zarr(group, name)
         if _checksum_of_array(array) != about["crc32"]:
             raise DamagedStoreError(self._differs(group, name))
         return array
@@ -58,8 +95,8 @@ class ZarrFiles:
         Chunks without any of the rows are not read. Each chunk has a checksum of its own; that of the array is checked, too,
         where all rows are asked for.
         """
-        stored = self._open(group, name, about)
-        n_rows, crc32 = int(stored.chunks[0]), 0
+        stored = self._described(group, name, about, sync(self._get(group, name, "zarr.json")))
+        n_rows, crc32 = stored.chunk_shape[0], 0
         for c in _chunks_of(places, n_rows):
             first = c * n_rows
             chunk = self._chunk(stored, c, group, name)[: about["shape"][0] - first]
@@ -72,15 +109,20 @@ class ZarrFiles:
         if isinstance(places, range) and len(places) == about["shape"][0] and f"{crc32:08x}" != about["crc32"]:
             raise DamagedStoreError(self._differs(group, name))
 
-    def _open(self, group: str, name: str, about: Json) -> zarr.Array[Any]:
+    async def _get(self, group: str, name: str, file: str) -> Any:
+        """The bytes of a file of an array, None if there is none."""
+        found = await self._store.get(f"{group}/{name}/{file}", default_buffer_prototype())
+        return None if found is None else found.to_bytes()
+
+    def _described(self, group: str, name: str, about: Json, metadata: Any) -> StoredArray:
         """An array that is as it was written, to judge by its metadata."""
         where = self._where(group, name)
+        if metadata is None:
+            raise DamagedStoreError(f"{where}: is missing. {self._remedy}")
         try:
-            stored = zarr.open_array(self._store, path=f"{group}/{name}", mode=self._mode, zarr_format=3)
-        except FileNotFoundError as error:
-            raise DamagedStoreError(f"{where}: is missing. {self._remedy}") from error
-        except Exception as error:  # whatever zarr says of damaged metadata
-            raise DamagedStoreError(f"{where}: cannot be read ({error}). {self._remedy}") from error
+            stored = StoredArray.from_json(metadata)
+        except Exception as error:  # whatever damaged metadata lead to
+            raise DamagedStoreError(f"{where}: cannot be read ({error!r}). {self._remedy}") from error
         if list(stored.shape) != about["shape"] or stored.dtype.name != about["dtype"]:
             raise DamagedStoreError(
                 f"{where}: found {stored.dtype.name} {list(stored.shape)}, not {about['dtype']} {about['shape']}. "
@@ -88,24 +130,23 @@ class ZarrFiles:
             )
         return stored
 
-    def _read(self, stored: zarr.Array[Any], rows: slice, group: str, name: str) -> Any:
+    def _by_zarr(self, group: str, name: str) -> Array:
         try:
-            return stored[rows] if stored.ndim else stored[...]
+            return np.asarray(zarr.open_array(self._store, path=f"{group}/{name}", mode=self._mode, zarr_format=3)[...])
         except Exception as error:  # whatever a codec says of damaged bytes
             raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
 
-    def _chunk(self, stored: zarr.Array[Any], c: int, group: str, name: str) -> Array:
-        """A chunk of whole rows, filled up where it is the last one.
+    def _chunk(self, stored: StoredArray, c: int, group: str, name: str, found: Any = None) -> Array:
+        """A chunk of whole rows, filled up where it is the last one; ``found`` has its bytes if they are there already.
 
         Decoded here: zarr's threads would keep 20 MB for themselves, and read zeros where a chunk is missing.
         """
-        key = stored.metadata.encode_chunk_key((c, *[0] * (stored.ndim - 1)))
-        found = sync(self._store.get(f"{group}/{name}/{key}", default_buffer_prototype()))
+        if found is None:
+            found = sync(self._get(group, name, chunk_name(c, len(stored.shape))))
         if found is None:
             raise DamagedStoreError(self._differs(group, name))
         try:
-            codecs = [str(codec["name"]) for codec in stored.metadata.to_dict()["codecs"]]  # type: ignore[union-attr,index,call-overload]
-            return decoded_chunk(found.to_bytes(), codecs, stored.dtype, stored.chunks)
+            return decoded_chunk(found, stored.codecs, stored.dtype, stored.chunk_shape)
         except Exception as error:  # whatever a codec says of damaged bytes
             raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
 

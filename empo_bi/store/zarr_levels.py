@@ -266,7 +266,7 @@ class ZarrLevels:
 
     def _read_slice(self, group: str, marker: Json, names: list[str] | None = None) -> BodySlice:
         wanted = list(marker["arrays"]) if names is None else names
-        arrays = {name: self._files.read_array(group, name, marker["arrays"][name]) for name in wanted}
+        arrays = self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted})
         return codec.from_arrays(marker, arrays, self._states)
 
     def n_arrays_of(self, t: int) -> int:

@@ -223,7 +223,7 @@ class ZarrResults:
         about = self._files.read_record(group)
         if about is None:
             raise DamagedStoreError(f"{self.place.name}: group {group} is missing. {REMEDY}")
-        return {name: self._files.read_array(group, name, details) for name, details in about.items()}
+        return self._files.read_arrays(group, about)
 
     def finish(self) -> None:
         self._collect()
