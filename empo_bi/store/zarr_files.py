@@ -66,7 +66,7 @@ class ZarrFiles:
         async def fetched() -> list[Any]:
             n_dimensions = {name: len(about["shape"]) for name, about in abouts.items()}
             files = [(name, file) for name in abouts for file in ("zarr.json", chunk_name(0, n_dimensions[name]))]
-            return await asyncio.gather(*(self._get(group, name, file) for name, file in files))
+            return await asyncio.gather(*(self._get(f"{group}/{name}/{file}") for name, file in files))
 
         found = iter(sync(fetched()))
         return {name: self._array(group, name, about, next(found), next(found)) for name, about in abouts.items()}
@@ -95,7 +95,7 @@ class ZarrFiles:
         Chunks without any of the rows are not read. Each chunk has a checksum of its own; that of the array is checked, too,
         where all rows are asked for.
         """
-        stored = self._described(group, name, about, sync(self._get(group, name, "zarr.json")))
+        stored = self._described(group, name, about, sync(self._get(f"{group}/{name}/zarr.json")))
         n_rows, crc32 = stored.chunk_shape[0], 0
         for c in _chunks_of(places, n_rows):
             first = c * n_rows
@@ -109,9 +109,14 @@ class ZarrFiles:
         if isinstance(places, range) and len(places) == about["shape"][0] and f"{crc32:08x}" != about["crc32"]:
             raise DamagedStoreError(self._differs(group, name))
 
-    async def _get(self, group: str, name: str, file: str) -> Any:
-        """The bytes of a file of an array, None if there is none."""
-        found = await self._store.get(f"{group}/{name}/{file}", default_buffer_prototype())
+    async def _get(self, key: str) -> bytes | Exception | None:
+        """The bytes of a file; None if there is none, or what the store says of a damaged one."""
+        try:
+            if not getattr(self._store, "_is_open", True):  # a zip file that nobody has read yet does not open itself
+                await self._store._open()
+            found = await self._store.get(key, default_buffer_prototype())
+        except Exception as error:
+            return error
         return None if found is None else found.to_bytes()
 
     def _described(self, group: str, name: str, about: Json, metadata: Any) -> StoredArray:
@@ -120,7 +125,7 @@ class ZarrFiles:
         if metadata is None:
             raise DamagedStoreError(f"{where}: is missing. {self._remedy}")
         try:
-            stored = StoredArray.from_json(metadata)
+            stored = StoredArray.from_json(_bytes(metadata))
         except Exception as error:  # whatever damaged metadata lead to
             raise DamagedStoreError(f"{where}: cannot be read ({error!r}). {self._remedy}") from error
         if list(stored.shape) != about["shape"] or stored.dtype.name != about["dtype"]:
@@ -142,11 +147,11 @@ class ZarrFiles:
         Decoded here: zarr's threads would keep 20 MB for themselves, and read zeros where a chunk is missing.
         """
         if found is None:
-            found = sync(self._get(group, name, chunk_name(c, len(stored.shape))))
+            found = sync(self._get(f"{group}/{name}/{chunk_name(c, len(stored.shape))}"))
         if found is None:
             raise DamagedStoreError(self._differs(group, name))
         try:
-            return decoded_chunk(found, stored.codecs, stored.dtype, stored.chunk_shape)
+            return decoded_chunk(_bytes(found), stored.codecs, stored.dtype, stored.chunk_shape)
         except Exception as error:  # whatever a codec says of damaged bytes
             raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
 
@@ -249,6 +254,13 @@ def _chunks_of(places: Bodies, n_rows: int) -> Iterable[int]:
         return range(places[0] // n_rows, places[-1] // n_rows + 1)
     numbers: list[int] = np.unique(places // n_rows).tolist()
     return numbers
+
+
+def _bytes(found: bytes | Exception) -> bytes:
+    """What was found, if it was no error."""
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def _checksum_of_array(array: Array) -> str:

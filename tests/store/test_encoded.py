@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from store_tools import tree
 from zarr.codecs import BloscCodec, Crc32cCodec
 
+from empo_bi import DamagedStoreError
 from empo_bi.store import encoded
 from empo_bi.store.encoded import Compression, array_files, chunk_shape_of, group_file
+from empo_bi.store.zarr_files import ZarrFiles
 
 DTYPES = ["uint8", "uint16", "uint32", "uint64", "int32", "int64", "float16", "float32", "float64"]
 
@@ -62,3 +64,38 @@ def test_groups_have_the_bytes_that_zarr_gives_them(tmp_path: Path) -> None:
     attributes = {"empo_bi": {"number": 1.5, "text": "ü", "list": [1, None, True]}}
     zarr.create_group(tmp_path / "g", attributes=attributes, zarr_format=3)
     assert files_of(tmp_path / "g") == {"zarr.json": group_file(attributes)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    dtype=st.sampled_from(DTYPES),
+    shape=st.one_of(
+        st.tuples(st.integers(0, 3000)), st.tuples(st.integers(1, 300), st.integers(1, 70)),
+        st.tuples(st.integers(1, 40), st.integers(1, 5), st.integers(1, 7)),
+    ),
+    compression=st.builds(Compression, level=st.integers(0, 9)),
+    chunk_bytes=st.sampled_from([64, 1000, 1 << 20]),
+)  # fmt: skip
+def test_arrays_are_read_as_they_were_written(tmp_path_factory, dtype, shape, compression, chunk_bytes) -> None:
+    array = np.random.default_rng(1).integers(0, 100, shape).astype(dtype)
+    files = ZarrFiles("here", zarr.storage.LocalStore(tmp_path_factory.mktemp("array")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoded, "CHUNK_BYTES", chunk_bytes)
+        about = files.write_array("g", "a", array, ("x", "y", "z")[: array.ndim], compression)
+    found = files.read_arrays("g", {"a": about})["a"]
+    assert found.dtype == array.dtype
+    assert found.flags.writeable
+    np.testing.assert_array_equal(found, array)
+
+
+@pytest.mark.parametrize("chunks", [(7, 5), (3, 2)])
+def test_what_others_have_packed_anew_is_read_by_zarr(tmp_path: Path, chunks: tuple[int, int]) -> None:
+    """Other chunks, or other codecs than ours: the numbers are the same, so the checksum of the array is."""
+    array = np.arange(35.0).reshape(7, 5)
+    files = ZarrFiles("here", zarr.storage.LocalStore(tmp_path))
+    about = files.write_array("g", "a", array, ("x", "y"), Compression())
+    zarr.create_array(tmp_path / "g" / "a", data=array, chunks=chunks, overwrite=True)
+    np.testing.assert_array_equal(files.read_array("g", "a", about), array)
+    zarr.create_array(tmp_path / "g" / "a", data=array + 1, chunks=chunks, overwrite=True)
+    with pytest.raises(DamagedStoreError, match="checksum differs"):
+        files.read_array("g", "a", about)
