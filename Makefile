@@ -22,7 +22,7 @@ demo: $(VENV)/.installed  ## show a world, count what can happen in it, solve it
 	$(BIN)/empo-bi report runs/demo --out runs/demo.html --force
 	@echo "Open runs/demo.html in a browser to look through it."
 
-test: lint-and-compile  ## lint, type check and the default tests (six to seven minutes on two cores)
+test: lint-and-compile  ## lint, type check and the default tests (about seven minutes on two cores)
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-all: lint-and-compile  ## the default tests and the slow ones
