@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile  # processes that share the tests, a file at a time
 
-.PHONY: help demo test test-all lint format docs bench bench-full bench-worlds bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled clean
+.PHONY: help demo test test-all lint lint-and-compile format docs clean
+.PHONY: bench bench-full bench-worlds bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -22,11 +23,17 @@ demo: $(VENV)/.installed  ## show a world, count what can happen in it, solve it
 	$(BIN)/empo-bi report runs/demo --out runs/demo.html --force
 	@echo "Open runs/demo.html in a browser to look through it."
 
-test: lint  ## lint, type check and the default tests (a few minutes)
+test: lint-and-compile  ## lint, type check and the default tests (about seven minutes on two cores)
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-all: lint  ## the default tests and the slow ones
+test-all: lint-and-compile  ## the default tests and the slow ones
 	$(BIN)/python -m pytest $(PARALLEL) -m ''
+
+# mypy keeps one core busy; meanwhile the others compile the kernels once for all processes that share the tests.
+lint-and-compile: $(VENV)/.installed
+	$(BIN)/python tests/compile_kernels.py & compiling=$$!; \
+	$(MAKE) --no-print-directory lint; linted=$$?; \
+	wait $$compiling && exit $$linted
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few settings only")
     options = parser.parse_args()
-    samples, single, workers = (8, 2, [1]) if options.quick else (200, 14, [1, 2])
+    samples, single, workers = (4, 2, [1]) if options.quick else (200, 14, [1, 2])
     runs: Any = runs_of(read_spec(SPEC).replace(samples=samples))
     folder = Path(tempfile.mkdtemp(prefix="empo_bi-bench-"))
     try:

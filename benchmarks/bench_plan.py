@@ -71,7 +71,7 @@ RUNS = {
     "carousel": 30,
 }
 QUICK_DOUBLINGS = {"asymmetric_freeing": 12, "hall_2_rocks": 8}
-QUICK_RUNS = {"asymmetric_freeing": 8, "carousel": 6}
+QUICK_RUNS = {"carousel": 6}
 
 
 # --- states -----------------------------------------------------------------------------------------------------------

@@ -54,7 +54,6 @@ from empo_bi.memory.machine import peak_bytes  # noqa: E402
 
 WORLD = "asymmetric_freeing"
 PARAMS = Params(beta_h=10.0, gamma_h=0.99, beta_r=10.0, gamma_r=0.99, zeta=2.0, xi=1.0, eta=1.1)
-SETS = 16
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,19 @@ class Sizes:
     horizons: tuple[int, ...] = (15, 25)
     middle: int = 25  # for workers and bandwidth
     sets: int = 15  # for many sets of parameters
+    n_sets: int = 16
+    peaks: tuple[int, ...] = (8, 15)
+    engine_rounds: int = 20  # against the oracle
+    copied: int = 1 << 26  # numbers
     rounds: int = 3
     most_rounds: int = 5  # if others use the machine
     seconds: float = 3.0  # short cases are repeated for this long
 
 
-QUICK = Sizes(oracle=(3,), horizons=(4,), middle=5, sets=4, rounds=1, most_rounds=1, seconds=0.0)
+QUICK = Sizes(
+    oracle=(3,), horizons=(4,), middle=5, sets=3, n_sets=2, peaks=(3,), engine_rounds=2, copied=1 << 16, rounds=1,
+    most_rounds=1, seconds=0.0,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -177,7 +183,7 @@ def print_oracle(sizes: Sizes) -> None:
     table = Table("Against the oracle: both phases, enumeration included, one core", steps=5, oracle=14, engine=13, ratio=10)
     for steps in sizes.oracle:
         oracle, value = solve_by_oracle(steps)
-        engine = min((solve_once(steps) for _ in range(20)), key=lambda run: run.cpu_seconds)
+        engine = min((solve_once(steps) for _ in range(sizes.engine_rounds)), key=lambda run: run.cpu_seconds)
         solution = solve(load_world(WORLD, max_steps=steps), PARAMS, progress=False)
         assert abs(solution.values.V_r[0][0] / value - 1) < 1e-5, (solution.values.V_r[0][0], value)
         ratio = oracle.cpu_seconds / engine.cpu_seconds
@@ -217,8 +223,8 @@ def print_workers(sizes: Sizes) -> None:
 def print_sets(sizes: Sizes) -> None:
     """Many sets of parameters in one pass, with other robots, and with other humans too."""
     world = load_world(WORLD, max_steps=sizes.sets)
-    robots = [PARAMS.replace(beta_r=1.0 + i) for i in range(SETS)]
-    everybody = [PARAMS.replace(beta_h=1.0 + i, beta_r=1.0 + i) for i in range(SETS)]
+    robots = [PARAMS.replace(beta_r=1.0 + i) for i in range(sizes.n_sets)]
+    everybody = [PARAMS.replace(beta_h=1.0 + i, beta_r=1.0 + i) for i in range(sizes.n_sets)]
 
     def one_by_one(sets: list[Params]) -> None:
         for params in sets:
@@ -234,7 +240,7 @@ def print_sets(sizes: Sizes) -> None:
         jobs[name, "passes"] = partial(measured, partial(one_by_one, sets))
         jobs[name, "one pass"] = partial(measured, partial(together, sets))
     best = take_turns(jobs, sizes)
-    title = f"{SETS} sets of parameters: {sizes.sets} steps, to disk, the DAG included"
+    title = f"{sizes.n_sets} sets of parameters: {sizes.sets} steps, to disk, the DAG included"
     table = Table(title, sets=20, passes=12, one_pass=12, faster=10)
     for name in ("other robots", "other humans, too"):
         passes, one = best[name, "passes"], best[name, "one pass"]
@@ -254,7 +260,7 @@ def print_bandwidth(sizes: Sizes) -> None:
         {"gather": lambda: gather_once(dag, n_columns)[0], "sweep": partial(solve_once, steps, dag=dag)}, sizes
     )
     gathered, swept = best["gather"], best["sweep"]
-    source = np.ones(1 << 26, dtype=np.float32)
+    source = np.ones(sizes.copied, dtype=np.float32)
     target = np.empty_like(source)
     copy(source, target)
     copied = min(measured(lambda: copy(source, target)).seconds for _ in range(5))
@@ -270,10 +276,10 @@ def print_bandwidth(sizes: Sizes) -> None:
         )  # fmt: skip
 
 
-def print_peaks() -> None:
+def print_peaks(sizes: Sizes) -> None:
     title = "Peak memory of a process, from YAML to both policies by the documented functions, disk slicing on"
     table = Table(title, steps=5, imports=11, peak=11, time=10)
-    for steps in (8, 15):
+    for steps in sizes.peaks:
         found = in_child("--documented", str(steps))
         note = wanted(found["peak"] < 400e6, "below 400 MB") if steps == 15 else ""
         table.row(f"{steps}", f"{found['start'] / 1e6:.0f} MB", f"{found['peak'] / 1e6:.0f} MB", f"{found['seconds']:.2f} s",
@@ -346,7 +352,7 @@ def main() -> None:
     print_workers(sizes)
     print_sets(sizes)
     print_bandwidth(sizes)
-    print_peaks()
+    print_peaks(sizes)
     if options.largest:
         print_largest(50, "2GB")
     print(f"\n{time.perf_counter() - begin:.0f} s in all; others used {others.cores():.2f} cores meanwhile")

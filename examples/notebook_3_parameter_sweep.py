@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A parameter sweep, from the batch table
 #
-# Sixty settings of one world in one batch, and what the table says. The batch is kept in a folder: run this again and
+# Thirty-six settings of one world in one batch, and what the table says. The batch is kept in a folder: run this again and
 # nothing is solved anew; ask for more samples and only those are added. The full study, with 200 settings and a regression,
 # is `examples/freeing_sweep.py`.
 
@@ -27,7 +27,7 @@ result = run_batch(
             "gamma_r": 0.99,
             "beta_r": 50,
         },
-        "samples": 20,
+        "samples": 12,
         "seed": 1,
         "keep": "policies",
     },

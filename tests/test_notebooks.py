@@ -39,7 +39,15 @@ def test_a_notebook_is_what_its_script_says_and_its_outputs_are_cleared(script: 
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
 
 
-@pytest.mark.parametrize("script", make.SCRIPTS, ids=lambda path: path.stem)
+def warnings_in(told: str) -> list[str]:
+    return [line for line in told.splitlines() if "compiles its kernels" not in line]
+
+
+# By default one of them: its cells are those of its script, as tested above, and all scripts are run below.
+RUN = [make.SCRIPTS[0], *(pytest.param(script, marks=pytest.mark.slow) for script in make.SCRIPTS[1:])]
+
+
+@pytest.mark.parametrize("script", RUN, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_something(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     notebook = nbformat.read(make.path_of(script), as_version=4)
@@ -47,7 +55,7 @@ def test_a_notebook_runs_and_shows_something(script: Path, tmp_path: Path, monke
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in outputs), "there are pictures"
     told = "".join(output["text"] for output in outputs if output.get("name") == "stderr")
-    assert [line for line in told.splitlines() if "compiles its kernels" not in line] == [], "no warnings"
+    assert warnings_in(told) == []
 
 
 @pytest.mark.parametrize("script", make.SCRIPTS, ids=lambda path: path.stem)
@@ -55,6 +63,8 @@ def test_a_script_runs_and_saves_its_pictures(script: Path, tmp_path: Path) -> N
     command = [sys.executable, "-W", "error::DeprecationWarning:__main__", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=QUIET, timeout=300)
     assert done.returncode == 0, done.stderr
+    assert warnings_in(done.stderr) == []
     saved = {path.name for path in tmp_path.glob("*.png")}
     assert saved
     assert saved <= set(done.stdout.split())
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.glob("*.png"))

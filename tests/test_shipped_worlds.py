@@ -15,6 +15,14 @@ from empo_bi.world.codes import ACTION_SETS, CELL_CODES, DOORS, Kind
 NAMES = worlds.available()
 
 
+def different(key_KW: np.ndarray) -> np.ndarray:
+    """As ``np.unique`` by row, in a tenth of its time: sorted by column, without rows that equal the one before."""
+    key_KW = key_KW[np.lexsort(key_KW.T)]
+    is_new_K = np.ones(len(key_KW), dtype=bool)
+    is_new_K[1:] = (key_KW[1:] != key_KW[:-1]).any(axis=1)
+    return key_KW[is_new_K]
+
+
 def level_sizes(world: GridWorld, at_most: int | None = None) -> list[int]:
     """States at step 0, 1, ...; stops early where the total is bound to exceed ``at_most``.
 
@@ -23,8 +31,8 @@ def level_sizes(world: GridWorld, at_most: int | None = None) -> list[int]:
     key_SW = world.initial_key
     sizes = [1]
     for step in range(1, world.max_steps + 1):
-        found = [np.unique(world.expand(key_SW[i : i + 10_000]).key_KW, axis=0) for i in range(0, len(key_SW), 10_000)]
-        key_SW = np.unique(np.concatenate(found), axis=0)
+        found = [different(world.expand(key_SW[i : i + 10_000]).key_KW) for i in range(0, len(key_SW), 10_000)]
+        key_SW = different(np.concatenate(found))
         sizes.append(len(key_SW))
         left = world.max_steps - step if "still" in world.action_names else 0
         if at_most is not None and sum(sizes) + left * sizes[-1] > at_most:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from planning_worlds import At, Places, TwoSteps
+from state_reports import report_of
 
 from empo_bi import Params, Solution, analysis, load_world, solve
 from empo_bi.analysis.extremes import smallest
@@ -44,7 +45,7 @@ def some_states(solution: Solution) -> list[Any]:
 def humans_play(solution: Solution, state: Any) -> list[tuple[float, dict[int, int]]]:
     """What the humans do together, from their policies by goal."""
     rows = [(1.0, {})]
-    for human, goals in solution.at(state).goals.items():
+    for human, goals in report_of(solution, state).goals.items():
         weights = np.array([row[1] for row in goals])
         policy = weights @ np.array([row[4] for row in goals]) / weights.sum()
         rows = [(p * q, {**played, human: a}) for p, played in rows for a, q in enumerate(policy.tolist())]
@@ -57,7 +58,7 @@ def test_what_is_behind_a_decision_is_what_transitions_say(name: str) -> None:
     world = solution.world
     for state in some_states(solution):
         found = analysis.decision_at(solution, state)
-        report = solution.at(state)
+        report = report_of(solution, state)
         assert found.profiles == solution.robot_profiles
         assert found.probability_R == pytest.approx(list(report.robot_policy.values()), rel=1e-14)
         assert pytest.approx(list(report.Q_r.values()), rel=1e-14) == found.Q_R
@@ -67,7 +68,7 @@ def test_what_is_behind_a_decision_is_what_transitions_say(name: str) -> None:
                 actions = played | dict(zip(solution.robots, robots, strict=True))
                 profile = [actions.get(agent, 0) for agent in range(len(world.agents))]
                 for p, successor in world.transition_probabilities(state, profile):
-                    after = solution.at(successor)
+                    after = report_of(solution, successor)
                     expected += share * p * np.array([after.power.get(h, 0.0) for h in solution.humans])
                     value += share * p * 0.95 * after.V_r
             assert found.power_after_RH[r] == pytest.approx(expected, rel=1e-9, abs=1e-15)
@@ -100,7 +101,7 @@ def test_the_smallest_are_those_of_a_stable_sort(values: list[int], n: int) -> N
 @pytest.mark.parametrize("human", [None, 0, 1])
 def test_the_most_and_least_empowered_are_those_that_sorting_finds(solution: Solution, human: int | None) -> None:
     level = 4
-    reports = [solution.at(state) for state in solution.dag.states(level)]
+    reports = [report_of(solution, state) for state in solution.dag.states(level)]
     values = [report.U_r if human is None else report.power[human] for report in reports]
     most = sorted(range(len(values)), key=lambda s: (-values[s], s))
     least = sorted(range(len(values)), key=lambda s: (values[s], s))
@@ -130,7 +131,7 @@ def test_a_course_has_the_numbers_of_its_states_in_their_order(solution: Solutio
     states = solution.rollouts(1, seed=3).states(0)
     course = analysis.course_of(solution, [*states, states[2]])
     for n, state in enumerate(course.states):
-        report = solution.at(state)
+        report = report_of(solution, state)
         assert course.level_N[n] == report.level == state[0]
         assert course.X_NH[n].tolist() == [report.power.get(human, 0.0) for human in solution.humans]
         assert (course.U_N[n], course.V_N[n]) == (report.U_r, report.V_r)
@@ -153,7 +154,7 @@ def mean_of(solution: Solution, t: int, over: str, value_of: Any) -> float:
     total = weight = 0.0
     for place, state in enumerate(solution.dag.states(t)):
         w = float(solution.reached[t][place]) if over == "reached" else 1.0
-        if w > 0 and not solution.at(state).is_terminal:
+        if w > 0 and not report_of(solution, state).is_terminal:
             total += w * value_of(state)
             weight += w
     return total / weight
@@ -164,7 +165,7 @@ def entropy(policy: Any) -> float:
 
 
 def over_all_goals(solution: Solution, state: Any, human: int) -> Any:
-    rows = solution.at(state).goals[human]
+    rows = report_of(solution, state).goals[human]
     weights = np.array([row[1] for row in rows])
     return weights @ np.array([row[4] for row in rows]) / weights.sum()
 
@@ -176,13 +177,13 @@ def test_entropies_are_means_over_states(solution: Solution, over: str) -> None:
     towards = analysis.human_entropy(solution, 1, goal=4, over=over)
     assert len(robots) == len(humans) == len(towards) == solution.dag.horizon
     for t in (0, 3, 4):
-        expected = mean_of(solution, t, over, lambda s: entropy(solution.at(s).robot_policy.values()))
+        expected = mean_of(solution, t, over, lambda s: entropy(report_of(solution, s).robot_policy.values()))
         assert robots[t] == pytest.approx(expected, rel=1e-9)
         assert humans[t] == pytest.approx(
             mean_of(solution, t, over, lambda s: entropy(over_all_goals(solution, s, 1))), rel=1e-6
         )
         assert towards[t] == pytest.approx(
-            mean_of(solution, t, over, lambda s: entropy(solution.at(s).goals[1][4][4])), rel=1e-6
+            mean_of(solution, t, over, lambda s: entropy(report_of(solution, s).goals[1][4][4])), rel=1e-6
         )
 
 
@@ -220,7 +221,9 @@ def test_divergences_are_means_over_states_of_the_first() -> None:
     towards = analysis.human_divergence(first, second, 2, goal=1, over="mean")
     for t in range(4):
         assert robots[t] == pytest.approx(
-            mean_of(first, t, "reached", lambda s: divergence(*(x.at(s).robot_policy.values() for x in (first, second)))),
+            mean_of(
+                first, t, "reached", lambda s: divergence(*(report_of(x, s).robot_policy.values() for x in (first, second)))
+            ),
             rel=1e-6, abs=1e-12,
         )  # fmt: skip
         assert humans[t] == pytest.approx(
@@ -228,7 +231,7 @@ def test_divergences_are_means_over_states_of_the_first() -> None:
             rel=1e-4, abs=1e-9,
         )  # fmt: skip
         assert towards[t] == pytest.approx(
-            mean_of(first, t, "mean", lambda s: divergence(*(x.at(s).goals[2][1][4] for x in (first, second)))),
+            mean_of(first, t, "mean", lambda s: divergence(*(report_of(x, s).goals[2][1][4] for x in (first, second)))),
             rel=1e-4, abs=1e-9,
         )  # fmt: skip
     assert robots.max() > 1e-3
@@ -297,7 +300,11 @@ def test_a_comparison_ranks_states_by_how_much_the_difference_matters() -> None:
 
     def distance(state: Any) -> float:
         return (
-            sum(abs(p - q) for p, q in zip(*(x.at(state).robot_policy.values() for x in (first, second)), strict=True)) / 2
+            sum(
+                abs(p - q)
+                for p, q in zip(*(report_of(x, state).robot_policy.values() for x in (first, second)), strict=True)
+            )
+            / 2
         )
 
     every = [
@@ -314,7 +321,11 @@ def test_a_comparison_ranks_states_by_how_much_the_difference_matters() -> None:
     for t in range(4):
         assert found.distance_T[t] == pytest.approx(mean_of(first, t, "reached", distance), rel=1e-9)
         for h, human in enumerate(first.humans):
-            change = mean_of(first, t, "reached", lambda s: second.at(s).power[human] - first.at(s).power[human])  # noqa: B023
+
+            def gain(state: Any, human: int = human) -> float:
+                return report_of(second, state).power[human] - report_of(first, state).power[human]
+
+            change = mean_of(first, t, "reached", gain)
             assert found.power_TH[t, h] == pytest.approx(change, rel=1e-9, abs=1e-15)
     assert found.divergence_T == pytest.approx(analysis.robot_divergence(first, second))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from planning_worlds import TwoSteps
+from state_reports import report_of
 
 from empo_bi import Params, Solution, analysis, load_world, solve
 from empo_bi.analysis.arrows import headings
@@ -72,7 +73,7 @@ def test_power_is_the_mean_over_the_states_with_the_agent_on_a_cell(solution: So
     for others in ways(solution, level):
         for agent in (human, solution.robots[0]):
             found = analysis.power_map(solution, human, level, agent=agent, others=others)
-            check(found, means_by_hand(solution, level, agent, others, lambda s: solution.at(s).power[human]))
+            check(found, means_by_hand(solution, level, agent, others, lambda s: report_of(solution, s).power[human]))
             assert f"power of human {human}, level {level}" in found.title
 
 
@@ -83,7 +84,10 @@ def test_values_of_goals_with_the_robot_and_alone(solution: Solution) -> None:
     for others in ways(solution, level):
         for column, alone in ((2, True), (3, False)):
             found = analysis.value_map(solution, human, goals[g], level, others=others, alone=alone)
-            check(found, means_by_hand(solution, level, human, others, lambda s: solution.at(s).goals[human][g][column]))  # noqa: B023
+            expected = means_by_hand(
+                solution, level, human, others, lambda s: report_of(solution, s).goals[human][g][column]  # noqa: B023
+            )  # fmt: skip
+            check(found, expected)
     by_number, by_name = (
         analysis.value_map(solution, human, goal, level) for goal in (g, solution.goal_columns.names[0][g])
     )
@@ -95,7 +99,7 @@ def test_values_of_goals_with_the_robot_and_alone(solution: Solution) -> None:
 def test_the_robots_value_and_where_agents_are(solution: Solution) -> None:
     level, robot = solution.dag.horizon - 1, solution.robots[0]
     found = analysis.robot_value_map(solution, level)
-    check(found, means_by_hand(solution, level, robot, "reached", lambda s: solution.at(s).V_r))
+    check(found, means_by_hand(solution, level, robot, "reached", lambda s: report_of(solution, s).V_r))
     for agent in (robot, solution.humans[0]):
         presence = analysis.presence_map(solution, agent, level)
         assert np.nansum(presence.value_YX) == pytest.approx(1, abs=1e-12)
@@ -108,7 +112,7 @@ def test_all_else_as_in_a_state_may_be_taken_from_another_level(solution: Soluti
     """The step of the state does not matter: what is fixed are agents and things."""
     human, start = solution.humans[0], solution.dag.states(0)[0]
     found = analysis.power_map(solution, human, 2, others=start)
-    check(found, means_by_hand(solution, 2, human, start, lambda s: solution.at(s).power[human]))
+    check(found, means_by_hand(solution, 2, human, start, lambda s: report_of(solution, s).power[human]))
 
 
 # --- arrows -----------------------------------------------------------------------------------------------------------
@@ -125,7 +129,7 @@ def heading(solution: Solution, state: Any, agent: int, policy: Any) -> np.ndarr
 
 
 def human_policy(solution: Solution, state: Any, human: int, g: int | None) -> np.ndarray:
-    rows = solution.at(state).goals[human]
+    rows = report_of(solution, state).goals[human]
     if g is not None:
         return rows[g][4]
     weights = np.array([row[1] for row in rows])
@@ -134,7 +138,7 @@ def human_policy(solution: Solution, state: Any, human: int, g: int | None) -> n
 
 def robot_policy(solution: Solution, state: Any, robot: int) -> np.ndarray:
     found = np.zeros(len(solution.world.action_names))
-    for profile, probability in solution.at(state).robot_policy.items():
+    for profile, probability in report_of(solution, state).robot_policy.items():
         found[profile[solution.robots.index(robot)]] += probability
     return found
 

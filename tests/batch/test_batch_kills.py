@@ -43,7 +43,10 @@ def finish(batch: Path, out: Path, keep: str) -> None:
     pytest.fail("the lock of a killed batch stayed")
 
 
-@pytest.mark.parametrize(("keep", "workers", "kills"), [("values", 1, 10), ("summary", 2, 2)])
+KILLS = [("values", 1, 4), ("summary", 2, 2), pytest.param("values", 1, 20, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("keep", "workers", "kills"), KILLS)
 def test_kills_at_random_moments_change_nothing(keep: str, workers: int, kills: int, tmp_path: Path) -> None:
     batch = tmp_path / "batch.yaml"
     batch.write_text(f"{BATCH}keep: {keep}\n")

@@ -54,7 +54,7 @@ def test_golden_digests_state_by_state(path: Path, horizons: list[int]) -> None:
     check_golden_figures(path, horizons, golden_figures_by_horizon(PerState(world), max(horizons)))
 
 
-@pytest.mark.parametrize(("path", "horizons"), golden_cases(quick_lines=50_000))
+@pytest.mark.parametrize(("path", "horizons"), golden_cases(quick_lines=15_000))
 def test_golden_digests_block_by_block(path: Path, horizons: list[int]) -> None:
     world = load_quietly(REFERENCE / "worlds" / f"{path.stem}.yaml", max_steps=max(horizons))
     check_golden_figures(path, horizons, golden_figures_by_horizon(Blocks(world), max(horizons)))
