@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from engine import load_quietly
@@ -16,7 +17,7 @@ from export.model_files import AtCell, Stroll, drn_model
 from hypothesis import assume, given, settings
 from random_worlds import random_worlds
 
-from empo_bi import Dag, ExportedModel, Params, Solution, enumerate_dag, load_world, solve
+from empo_bi import ArrayWorld, Dag, ExportedModel, Params, Solution, enumerate_dag, load_world, solve
 
 stormpy = pytest.importorskip("stormpy", reason="Storm is not installed; pip install 'empo-bi[peers]'")
 
@@ -200,3 +201,16 @@ def test_storm_reads_what_was_written(name: str, options: dict[str, Any], kind: 
                 assert (names or {"__NOLABEL__"}) == {name_of_choice}
     assert found.has_choice_labeling() or options.get("deciding") == []
     assert found.initial_states == [0]
+
+
+@pytest.mark.parametrize("write", ["to_drn", "to_umb"])
+def test_a_model_given_as_arrays_is_the_same_for_storm(tmp_path: Path, write: str) -> None:
+    """From arrays to our values, and from arrays to a file to Storm's: a slippery lake with holes, where runs end early."""
+    lake = gymnasium.make("FrozenLake-v1", map_name="8x8", is_slippery=True)
+    goals: dict[str, Any] = {"present": [63], "a hole": [19, 29], "the left side": range(8, 64, 8)}
+    world = ArrayWorld.from_gymnasium(lake, max_steps=30, goals=goals)
+    dag = enumerate_dag(world, precision="exact", progress=False)
+    model = getattr(dag, write)(tmp_path / f"lake.{write[3:]}", progress=False)
+    solution = solve(world, BEST, dag=dag, phase_2=False, precision="float64", progress=False)
+    assert len(model.labels) == 3
+    assert 0 < compare(solution, model, 0) < 1
