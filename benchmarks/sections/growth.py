@@ -15,7 +15,9 @@ from benchmarks.rooms import room
 from benchmarks.sizes import Sizes
 
 LEAST_SECONDS = 0.2  # below, constant costs (files, threads, Python for each level) are a good part of it
+WORSE = 1.1  # exponents above are worse than proportional, whatever the noise
 PARTS = ("enumerate", "solve")
+_CPU = "CPU, seconds"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Variation:
     about: str
     problems: Sequence[Problem]
     x_of: Callable[[Point], float] = lambda point: point.problem.x
+    is_law: bool = True  # whether a power of what is varied is to be expected, and written beside its curve
 
 
 def variations(sizes: Sizes) -> list[Variation]:
@@ -90,8 +93,8 @@ def variations(sizes: Sizes) -> list[Variation]:
     ]
     rooms = [Problem(n, room(n, n, humans=1, n_goals=9), 4 if few else 25, f"{n} x {n}") for n in sizes.growth_rooms]
     return [
-        Variation("horizon", "steps", "`asymmetric_freeing`, 2 humans, 1 robot, 18 goals", freeing),
-        Variation("agents", "agents", "a room of 3 x 3 cells, 1 robot, all others human, 4 goals", crowd),
+        Variation("horizon", "steps", "`asymmetric_freeing`, 2 humans, 1 robot, 18 goals", freeing, is_law=False),
+        Variation("agents", "agents", "a room of 3 x 3 cells, 1 robot, all others human, 4 goals", crowd, is_law=False),
         Variation("goals", "goals of each human", "a room of 6 x 6 cells, 2 humans, 1 robot", goals),
         Variation("actions", "actions", "a room of 3 x 3 cells, 2 humans, 1 robot, 9 goals", actions),
         Variation("states", "states", "square rooms, 1 human, 1 robot, 9 goals", rooms, lambda point: point.found["states"]),
@@ -121,6 +124,7 @@ def measure(sizes: Sizes) -> Section:
         for part in PARTS:
             fits.row(f"{variation.name}, {part}", *_fitted(section, variation, points, part))
             section.curves += _curves(variation, points, part)
+    section.about.append(_reading(section, measured))
     freeing = next(points for variation, points in measured.items() if variation.name == "horizon")
     rooms = next(variation for variation in measured if variation.name == "states")
     for part in PARTS:
@@ -177,27 +181,41 @@ def _fitted(section: Section, variation: Variation, points: list[Point], part: s
     return [f"{len(large)}", first, second, ratio, *others]
 
 
+def _reading(section: Section, measured: dict[Variation, list[Point]]) -> str:
+    """What the exponents say: whether anything grows faster than its work, and what tables beyond the caches cost."""
+    end = ", exponent of CPU by work"
+    worse = [
+        f"{name.removesuffix(end)} ({a:.2f})" for name, a in section.figures.items() if name.endswith(end) and a > WORSE
+    ]
+    verdict = (
+        f"Faster than the work grow: {'; '.join(worse)}: see what a pair or a cell costs there." if worse
+        else f"Nothing grows faster than its work (no exponent above {WORSE})."
+    )  # fmt: skip
+    freeing = next(points for variation, points in measured.items() if variation.name == "horizon")
+    cached, largest = min(freeing, key=lambda point: point.nanoseconds("solve")), freeing[-1]
+    return (
+        f"{verdict} Exponents below 1 are costs that more work shares: Python and files for each level, and finding a "
+        "profile's successors once for all columns. The price of leaving the caches: on `asymmetric_freeing` a cell costs "
+        f"{cached.nanoseconds('solve'):.3g} ns at the least, with tables of {megabytes(cached.table_bytes)} "
+        f"({cached.problem.name} steps), and {largest.nanoseconds('solve'):.3g} ns with {megabytes(largest.table_bytes)} "
+        f"({largest.problem.name} steps). Enumerating also looks at every goal once for each body, so that a pair costs "
+        "more where there are many goals."
+    )
+
+
 def _curves(variation: Variation, points: list[Point], part: str, suffix: str = "") -> list[Curve]:
     """Lines of a plot: time, time for each unit of work, memory and disk."""
     x = [variation.x_of(point) for point in points]
-    unit = "pair" if part == "enumerate" else "cell"
     numbers = {
-        "CPU, seconds": [point.cpu(part) for point in points],
-        f"CPU for a {unit}, ns": [point.nanoseconds(part) for point in points],
+        _CPU: [point.cpu(part) for point in points],
+        "CPU for a pair or a cell, ns": [point.nanoseconds(part) for point in points],
         "arrays, MB": [max(point.arrays(part), 1e4) / 1e6 for point in points],  # 0 has no place on such an axis
         "disk, MB": [point.found[f"{part} disk"] / 1e6 for point in points],
     }
     large = [i for i, point in enumerate(points) if point.cpu(part) >= LEAST_SECONDS]
+    law = {_CPU: exponent([x[i] for i in large], [numbers[_CPU][i] for i in large], span=1.5) if variation.is_law else None}
     return [
-        Curve(
-            variation.name,
-            variation.label,
-            label,
-            f"{part}{suffix}",
-            x,
-            y,
-            None if label.startswith("CPU for") else exponent([x[i] for i in large], [y[i] for i in large], span=1.5),
-        )
+        Curve(variation.name, variation.label, label, f"{part}{suffix}", x, y, law.get(label))
         for label, y in numbers.items()
     ]
 
