@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PARALLEL := -n 2 --dist loadfile  # processes that share the tests, a file at a time
 
-.PHONY: help demo test test-all lint format docs bench bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled clean
+.PHONY: help demo test test-all lint format docs bench bench-full bench-worlds bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,7 +41,13 @@ docs: $(VENV)/.installed  ## build the site of README and docs/ into build/site;
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo build/site/index.html
 
-bench: $(VENV)/.installed  ## measure the compiled worlds against the plain oracle
+bench: $(VENV)/.installed  ## measure against peers and against the machine; writes docs/benchmarks.md (some minutes)
+	$(BIN)/python -m benchmarks
+
+bench-full: $(VENV)/.installed  ## the same, the long ones too (half an hour)
+	$(BIN)/python -m benchmarks --full
+
+bench-worlds: $(VENV)/.installed  ## measure the compiled worlds, what objects cost, and the start
 	$(BIN)/python benchmarks/bench_worlds.py
 
 bench-dag: $(VENV)/.installed  ## measure enumeration: time, memory, disk (several minutes)

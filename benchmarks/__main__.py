@@ -18,6 +18,7 @@ from benchmarks.report import Section, wanted_table
 from benchmarks.sizes import QUICK, SIZES
 
 ROOT = Path(__file__).parents[1]
+FAILED = "this section failed"
 # In the order in which they are measured and shown.
 SECTIONS = ["machine", "startup", "oracle", "random_mdp", "storm", "spin", "streaming", "growth"]
 
@@ -68,7 +69,7 @@ def main() -> int:
     wanted = [one for section in sections for one in section.wanted]
     if wanted:
         print(f"\n{wanted_table(wanted).text()}")
-    return 0
+    return 1 if any(message.startswith(FAILED) for section in sections for message in section.missing) else 0
 
 
 def measured(name: str, size: str) -> Section:
@@ -81,7 +82,9 @@ def measured(name: str, size: str) -> Section:
             f"from benchmarks.__main__ import _write; _write({name!r}, {size!r}, {str(answer)!r})",
         ]
         print(f"measuring: {name} ...", file=sys.stderr, flush=True)
-        subprocess.run(command, cwd=ROOT, check=True)
+        done = subprocess.run(command, cwd=ROOT, check=False)
+        if done.returncode:  # the others are worth having
+            return Section(name, name, missing=[f"{FAILED} (exit code {done.returncode}), see its error above"])
         return Section.from_json(json.loads(answer.read_text(encoding="utf-8")))
 
 

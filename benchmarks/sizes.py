@@ -35,7 +35,7 @@ class Sizes:
 
 SIZES = {
     QUICK: Sizes(
-        1, 2**22, 2, 4, 4, 300, 4, 1500, 4, 3, 8, (4, 8), 1.0, startup_cold_runs=0, streaming_rounds=1,
+        1, 2**22, 2, 8, 4, 300, 4, 1500, 4, 3, 8, (4, 8), 1.0, startup_cold_runs=0, streaming_rounds=1,
         streaming_phase_1=False, streaming_horizons=(3, 6), growth_rooms=(2, 3), growth_goals=(1, 4),
     ),
     "small": Sizes(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         WorldTooLargeError,
         WorldWarning,
     )
+    from empo_bi.export.model import ExportedModel
     from empo_bi.memory.monitor import MemoryMonitor, check_memory
     from empo_bi.memory.profiler import MemoryProfiler
     from empo_bi.opening import open_solution
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from empo_bi.results.reached import first_of, probability_by_time
     from empo_bi.results.solution import Solution
     from empo_bi.solving import solve
+    from empo_bi.world.array_world import ArrayWorld
     from empo_bi.world.goals import (
         DeterministicGoalGenerator,
         DeterministicGoalSampler,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
         PossibleGoalSampler,
         ReachCellGoal,
         ReachRectangleGoal,
+        ReachStatesGoal,
         TabularGoalGenerator,
         TabularGoalSampler,
         approx_integral_over_possible_goals,
@@ -82,7 +85,9 @@ _HOMES = {
     "empo_bi.planner.plan": ["Plan", "plan"],
     "empo_bi.solving": ["solve"],
     "empo_bi.dag.dag": ["Dag"],
+    "empo_bi.export.model": ["ExportedModel"],
     "empo_bi.enumeration": ["enumerate_dag", "open_dag"],
+    "empo_bi.world.array_world": ["ArrayWorld"],
     "empo_bi.world.gridworld": ["GridWorld", "load_world"],
     "empo_bi.world.model": ["WorldModel"],
     "empo_bi.world.goals": [
@@ -93,6 +98,7 @@ _HOMES = {
         "PossibleGoalSampler",
         "ReachCellGoal",
         "ReachRectangleGoal",
+        "ReachStatesGoal",
         "TabularGoalGenerator",
         "TabularGoalSampler",
         "approx_integral_over_possible_goals",
@@ -125,6 +131,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ArrayWorld",
     "BatchFileError",
     "BatchResult",
     "ClusterError",
@@ -133,6 +140,7 @@ __all__ = [
     "DeterministicGoalGenerator",
     "DeterministicGoalSampler",
     "EmpoError",
+    "ExportedModel",
     "GoalError",
     "GridWorld",
     "HumanPolicyPrior",
@@ -153,6 +161,7 @@ __all__ = [
     "PossibleGoalSampler",
     "ReachCellGoal",
     "ReachRectangleGoal",
+    "ReachStatesGoal",
     "ReportFile",
     "RobotPolicy",
     "Solution",

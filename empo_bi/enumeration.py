@@ -11,10 +11,10 @@ from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
 from empo_bi.dag.dag import Dag, GoalTable
 from empo_bi.dag.derived_explorer import DerivedExplorer
 from empo_bi.dag.explorer import Explorer
-from empo_bi.dag.grid_explorer import GridExplorer
 from empo_bi.dag.identity import horizon_of, identity_of
 from empo_bi.dag.level_explorer import LevelExplorer
 from empo_bi.dag.levels import Levels, MemoryLevels
+from empo_bi.dag.packed_explorer import PackedExplorer
 from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_of
 from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
@@ -29,7 +29,9 @@ from empo_bi.runtime.blocks import active_cluster, checked_workers
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.layout import FORMAT, VERSION
+from empo_bi.world.array_world import ArrayWorld, NumberedStates
 from empo_bi.world.gridworld import GridWorld, load_world
+from empo_bi.world.packed import PackedWorld
 from empo_bi.world.text import to_mapping
 
 if TYPE_CHECKING:
@@ -110,7 +112,7 @@ def enumerate_dag(
     watch = Watch("enumerating", MEMORY_REMEDY, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
     options = {"precision": precision, "workers": checked_workers(workers), "max_states": max_states, "watch": watch}
     # Functions of worlds written in Python may take long; nobody should have to wait for them.
-    keeping = kept_interrupts() if isinstance(world, GridWorld) else contextlib.nullcontext(Interrupts())
+    keeping = kept_interrupts() if isinstance(world, PackedWorld) else contextlib.nullcontext(Interrupts())
     with keeping as watch.interrupts:
         return _enumerated(world, level_fct, store, compression, overwrite, progress, options)
 
@@ -151,7 +153,7 @@ def _enumerated(
     table = _goal_table(goals, is_stored=is_stored)
     dag = Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
     dag.precision = precision
-    if was_there and not isinstance(world, GridWorld):
+    if was_there and not isinstance(world, PackedWorld):
         check_some_states(dag)
     return dag
 
@@ -197,7 +199,10 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
     if given is not None:
         table = _goal_table(goals, is_stored=goals is not None and goals.key() == content["goals"])
-    dag = Dag(world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table)
+    keys = NumberedStates() if manifest.get("states") == "numbered" else None
+    dag = Dag(
+        world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table, keys=keys
+    )
     dag.precision = content["precision"]
     return dag
 
@@ -210,6 +215,7 @@ def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: 
         "version": VERSION,
         "title": title_of(world),
         "world": to_mapping(world.world_spec) if is_gridworld else None,
+        **({"states": "numbered"} if isinstance(world, ArrayWorld) else {}),
         "content": content,
         "n_agents": n_agents_of(world),
         "n_actions": int(world.action_space.n),
@@ -223,7 +229,7 @@ def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: 
 def title_of(world: Any) -> str:
     """How stores and messages call a world; the same in every process."""
     kind = type(world)
-    return str(world) if isinstance(world, GridWorld) else f"a Python world, {kind.__module__}.{kind.__qualname__}"
+    return str(world) if isinstance(world, PackedWorld) else f"a Python world, {kind.__module__}.{kind.__qualname__}"
 
 
 def _place_of(store: Any) -> Any:
@@ -240,7 +246,7 @@ def _open_or_create(
     from empo_bi.store.zarr_levels import ZarrLevels
 
     # A temporary store keeps states in memory, as they are, whatever they are.
-    in_json = not isinstance(world, GridWorld) and not place.is_temporary
+    in_json = not isinstance(world, PackedWorld) and not place.is_temporary
     return ZarrLevels.open_or_create(
         place,
         manifest,
@@ -279,11 +285,11 @@ def explorer_for(
     world: Any, level_fct: LevelFunction | None, goals: FixedGoals | None, budget: Budget, options: dict[str, Any]
 ) -> Explorer:
     """The explorer that a world needs."""
-    if isinstance(world, GridWorld):
+    if isinstance(world, PackedWorld):
         cluster = active_cluster()
         at_a_time = options["workers"] if cluster is None else max(options["workers"], cluster.n_workers)
         block_bytes = budget.share(1 / 8 / at_a_time, at_most=BLOCK_BYTES)
-        return GridExplorer(world, goals, block_entries=max(_FEWEST_PAIRS, block_bytes // _BYTES_PER_PAIR), **options)
+        return PackedExplorer(world, goals, block_entries=max(_FEWEST_PAIRS, block_bytes // _BYTES_PER_PAIR), **options)
     if getattr(world, "time_homogeneous", False) is True:
         return SharedExplorer(world, goals, **options)
     if level_fct is not None:

@@ -23,8 +23,9 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import BoolArray, IndexArray, as_array
 from empo_bi.errors import short_repr
 from empo_bi.world.fields import StateFields, rectangle
-from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal
+from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
 from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.packed import PackedWorld
 
 Event = Any  # a goal, an event by fields, or a function of a state
 Indicator = Callable[[int, IndexArray], BoolArray]  # level, places of M states there -> (M,)
@@ -96,7 +97,7 @@ def indicator_of(event: Event, dag: Dag) -> Indicator:
                 "function of a state"
             )
         return _by_body(dag, lambda key_BW: event(StateFields(dag.world, key_BW)))
-    if type(event) in (ReachCellGoal, ReachRectangleGoal) and isinstance(dag.world, GridWorld):
+    if type(event) in (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal) and isinstance(dag.world, PackedWorld):
         return _by_body(dag, lambda key_BW: dag.world.attainment(0, key_BW, [event])[:, 0])
     ask = getattr(event, "is_achieved", event)
     if not callable(ask) or isinstance(event, type):

@@ -54,6 +54,8 @@ def test_the_python_code_of_a_page_runs_from_top_to_bottom(
     namespace: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     for block in blocks:
+        if "import stormpy" in block:
+            pytest.importorskip("stormpy", reason=f"the rest of {page} needs Storm; pip install 'empo-bi[peers]'")
         exec(compile(block, page, "exec"), namespace)
     assert bool(capsys.readouterr().out) == bool(blocks)
 

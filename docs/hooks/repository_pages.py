@@ -19,7 +19,7 @@ PAGES = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "benchmarks/README.md": "benchmarks.md",
+    "benchmarks/README.md": "benchmarks_in_depth.md",
     "worlds/README.md": "worlds.md",
 }
 LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)#\s]+)(?P<after>[)#\s])")

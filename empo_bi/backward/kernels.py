@@ -101,6 +101,66 @@ def expected_over_others(out_AHG, in_UHG, weight_HU, profile_HAO, cell):  # type
                     o += 1
 
 
+@inlined
+def acts_alone(profile_UR, profile_HAO, belief_NHU):  # type: ignore[no-untyped-def]
+    """Whether one human decides everything: profiles are its actions, in their order, and there is nobody to believe in."""
+    U, R = profile_UR.shape
+    H, A, n_others = profile_HAO.shape
+    is_alone = H == 1 and R == 1 and n_others == 1 and A == U and belief_NHU.shape[0] == 1
+    for u in range(U):
+        is_alone = is_alone and profile_UR[u, 0] == u and profile_HAO[0, u, 0] == u and belief_NHU[0, 0, u] == 1
+    return is_alone
+
+
+@rule
+def greatest_alone(v_X, sum_X, cell, row, start_E, count_EJ, n_actions, succ_K, prob_K, continuation):  # type: ignore[no-untyped-def]
+    r"""``v_X[x]`` = :math:`\max_a E(s, a, x)` where profiles are actions: a plain Markov decision process.
+
+    The same sums in the same order as by way of all other functions here, without what they have to allow for.
+    """
+    X = v_X.size
+    is_certain = count_EJ.size == 0
+    k = row * n_actions if is_certain else start_E[row]
+    if X == 1 and not is_certain and prob_K.size:  # what is between loops costs more than loops over one goal
+        best = cell[2] - cell[2]
+        for a in range(n_actions):
+            last = k + count_EJ[row, a] - 1
+            cell[0] = prob_K[k]
+            total = cell[0] * continuation[succ_K[k], 0]
+            for i in range(k + 1, last + 1):
+                cell[0] = prob_K[i]
+                total += cell[0] * continuation[succ_K[i], 0]
+            best = max(best, total)
+            k = last + 1
+        v_X[0] = best
+        return
+    for x in range(X):
+        v_X[x] = 0
+    for a in range(n_actions):
+        last = k if is_certain else k + count_EJ[row, a] - 1
+        s = succ_K[k]
+        if last == k:
+            for x in range(X):
+                v_X[x] = max(v_X[x], continuation[s, x])
+        else:
+            cell[0] = prob_K[k]  # in the type of the tables
+            p = cell[0]
+            for x in range(X):
+                sum_X[x] = p * continuation[s, x]
+            for i in range(k + 1, last):
+                s = succ_K[i]
+                cell[0] = prob_K[i]
+                p = cell[0]
+                for x in range(X):
+                    sum_X[x] += p * continuation[s, x]
+            s = succ_K[last]
+            cell[0] = prob_K[last]
+            p = cell[0]
+            for x in range(X):
+                v_X[x] = max(v_X[x], sum_X[x] + p * continuation[s, x])
+        k = last + 1
+
+
 @rule
 def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X, least, constants):  # type: ignore[no-untyped-def]
     r"""Policies :math:`\pi(a \mid x) \propto e^{\beta q(a, x)}` and values :math:`v(x) = \sum_a \pi(a \mid x) q(a, x)`.
@@ -148,16 +208,16 @@ def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X, least, constants):  # type: 
 @kernel
 def human_block(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_K, continuation, attained_MB, has_NX, belief_NHU,
-    profile_UR, profile_HAO, beta, factor, optimistic, pi_MAX, v_MX, table,
+    profile_UR, profile_HAO, beta, factor, optimistic, pi_NAX, v_MX, table,
 ):  # fmt: skip
     r"""Phase 1 for M states: goal-conditioned policies and values of the humans.
 
     .. math:: q(a, x) = \sum_{u: u_h = a} b_h(u) \min_r E(s, (u, r), x)
 
-    Arrays whose first axis is N have one row for all states, or one each. Policies are written to ``pi_MAX`` (M, A, X),
-    values to ``v_MX``, and what arriving at a state will be worth to row ``slot_M[m]`` of ``table``.
+    Arrays whose first axis is N have one row for all states, or one each. Policies are written to ``pi_NAX`` (one row, if
+    nobody asks for them), values to ``v_MX``, and what arriving at a state will be worth to row ``slot_M[m]`` of ``table``.
     """
-    U, A, X = profile_UR.shape[0], pi_MAX.shape[1], v_MX.shape[1]
+    U, A, X = profile_UR.shape[0], pi_NAX.shape[1], v_MX.shape[1]
     best_UX = np.empty((U, X), v_MX.dtype)
     q_AX = np.empty((A, X), v_MX.dtype)
     # Loops go over whole rows, or over the goals of one human from 0: were x to run from h * G, LLVM could not tell that it
@@ -170,12 +230,17 @@ def human_block(  # type: ignore[no-untyped-def]
     limits = np.array([-708.0 if v_MX.itemsize == 8 else -87.0, beta]).astype(v_MX.dtype)
     least, sharpness = limits[0], limits[1]
     cell = np.ones(3, v_MX.dtype)
+    is_plain = math.isinf(beta) and pi_NAX.shape[0] < row_M.size and discount_K.size == 0
+    is_plain = is_plain and acts_alone(profile_UR, profile_HAO, belief_NHU)
     for m in range(row_M.size):
-        find_entries(at_J, row_M[m], start_E, count_EJ)
-        extreme_over_robots(best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic)
-        expected_over_others(q_AHG, best_UHG, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
-        pi_AX, v_X, bits_B = pi_MAX[m], v_MX[m], attained_MB[m]
-        boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, constants)
+        pi_AX, v_X, bits_B = pi_NAX[m if pi_NAX.shape[0] > 1 else 0], v_MX[m], attained_MB[m]
+        if is_plain:
+            greatest_alone(v_X, sum_X, cell, row_M[m], start_E, count_EJ, A, succ_K, prob_K, continuation)
+        else:
+            find_entries(at_J, row_M[m], start_E, count_EJ)
+            extreme_over_robots(best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic)
+            expected_over_others(q_AHG, best_UHG, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
+            boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, constants)
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
         for x in range(X):
             v_X[x] = v_X[x] if has_X[x] else 0

@@ -31,7 +31,7 @@ def run_block(work: Work, pairs: Sequence[Pair], setting: PhaseSetting) -> None:
     pi_MAX: npt.NDArray[Any] = np.empty(shape, dtype=setting.precision.work)
     for human in distinct(pair.human for pair in pairs):
         if human is not None:
-            pi_MAX = human.run(work)
+            pi_MAX = human.run(work, wants_policies=any(pair.human is human and pair.robot is not None for pair in pairs))
         for pair in pairs:
             if pair.human is human and pair.robot is not None and not pair.is_given_up:
                 try:

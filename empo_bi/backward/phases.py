@@ -125,12 +125,13 @@ class HumanPhase:
         shape = (n_states if self.keeps_values else 0, self.setting.goals.n_columns)
         self._vh_SX = np.zeros(shape, dtype=self.setting.precision.rest)
 
-    def run(self, work: Work) -> npt.NDArray[Any]:
-        """Compute a block. Returns the policies, (M, A, X)."""
+    def run(self, work: Work, *, wants_policies: bool = True) -> npt.NDArray[Any]:
+        """Compute a block. Returns the policies, (M, A, X), if they are wanted."""
         profiles, params = self.setting.profiles, self.params
         dtype = self.setting.precision.work
-        shape = (len(work.slot_M), profiles.n_actions, self.setting.goals.n_columns)
-        pi_MAX, v_MX = np.empty(shape, dtype), np.empty((shape[0], shape[2]), dtype)
+        n_columns = self.setting.goals.n_columns
+        pi_NAX = np.empty((len(work.slot_M) if wants_policies else 1, profiles.n_actions, n_columns), dtype)
+        v_MX = np.empty((len(work.slot_M), n_columns), dtype)
         belief_NHU = self._uniform
         if params.believed_others_policy is not None:
             assert work.states is not None
@@ -138,11 +139,11 @@ class HumanPhase:
         human_block(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h), self.table.read,
             work.attained_MB, work.has_NX, belief_NHU, profiles.all_UR, profiles.own_HAO,
-            params.beta_h, self._factor, params.optimistic, pi_MAX, v_MX, self.table.write,
+            params.beta_h, self._factor, params.optimistic, pi_NAX, v_MX, self.table.write,
         )  # fmt: skip
         if self.keeps_values:
             put_rows(self._vh_SX, work.block.place_M, v_MX)
-        return pi_MAX
+        return pi_NAX
 
     def end_here(self, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_]) -> None:
         """Terminal states: nothing more to come but what was attained on arrival."""

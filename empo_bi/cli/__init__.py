@@ -12,7 +12,7 @@ import empo_bi
 from empo_bi.cli.exits import EXIT_CODES
 from empo_bi.cli.group import LazyGroup
 
-COMMANDS = ("worlds", "plan", "solve", "batch", "show", "rollout", "report", "verify", "completion")
+COMMANDS = ("worlds", "plan", "solve", "batch", "show", "rollout", "report", "export", "verify", "completion")
 
 
 @click.group(cls=LazyGroup, modules=COMMANDS, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,6 +31,7 @@ def cli() -> None:
       empo-bi show runs/mine                          # what came of it
       empo-bi rollout runs/mine --out run.gif         # a film of an episode
       empo-bi report runs/mine --out report.html      # a page to look through it, in any browser
+      empo-bi export thicket --out thicket.drn        # for the model checker Storm
       empo-bi verify runs/mine                        # re-check every checksum
 
     `empo-bi COMMAND --help` tells all about a command. Results go to stdout; progress, messages and complaints go to stderr.

@@ -22,6 +22,7 @@ from empo_bi.world.goals import (
     DeterministicGoalGenerator,
     ReachCellGoal,
     ReachRectangleGoal,
+    ReachStatesGoal,
     TabularGoalGenerator,
     WorldGoalGenerator,
 )
@@ -42,7 +43,7 @@ class FixedGoals:
     @property
     def ignore_the_step(self) -> bool:
         """Whether all are reach goals, exactly: a subclass may have its own idea of being achieved."""
-        kinds = (ReachCellGoal, ReachRectangleGoal, type(None))
+        kinds = (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal, type(None))
         return all(type(goal) in kinds for goals in self.goals for goal in goals)
 
     def describe(self) -> list[list[str]]:

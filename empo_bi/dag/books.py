@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import IndexArray, as_array, places_in
 from empo_bi.world.expand import KeyArray
-from empo_bi.world.gridworld import GridWorld
 
 
 class StateBook(Protocol):
@@ -24,15 +24,28 @@ class StateBook(Protocol):
         """Levels and bodies that a state may be, to be looked up there; none if it was never met."""
 
 
-class KeyBook:
-    """A gridworld's bodies; the level is the step."""
+class StateKeys(Protocol):
+    """Translates between states and keys: a packed world, or less."""
 
-    def __init__(self, world: GridWorld, levels: Levels) -> None:
-        self._world, self._levels = world, levels
+    @property
+    def n_words(self) -> int: ...
+
+    def encode(self, states: Iterable[Any]) -> tuple[npt.NDArray[np.int64], KeyArray]:
+        """Steps and keys of states."""
+
+    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[Any]:
+        """States of keys."""
+
+
+class KeyBook:
+    """Bodies of a packed world; the level is the step."""
+
+    def __init__(self, codec: StateKeys, levels: Levels) -> None:
+        self._codec, self._levels = codec, levels
         # Two numbers that only grow: which keys are known, in order, and which of them can be looked up. Looking up takes
         # several times the room, and most questions are the other way round.
-        self._key_BW: KeyArray = np.empty((0, world.layout.n_words), dtype=np.uint64)
-        self._index, self._n_read, self._n_indexed = KeyIndex(world.layout.n_words), 0, 0
+        self._key_BW: KeyArray = np.empty((0, codec.n_words), dtype=np.uint64)
+        self._index, self._n_read, self._n_indexed = KeyIndex(codec.n_words), 0, 0
 
     def _known_up_to(self, t: int) -> KeyIndex:
         while self._n_indexed <= min(t, len(self._levels) - 1):
@@ -62,10 +75,10 @@ class KeyBook:
         return self._key_BW[body_S]
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
-        return list(self._world.decode(t, self.keys(t, body_S)))
+        return list(self._codec.decode(t, self.keys(t, body_S)))
 
     def find(self, state: Any) -> list[tuple[int, int]]:
-        steps, key_1W = self._world.encode([state])
+        steps, key_1W = self._codec.encode([state])
         body = int(self._known_up_to(int(steps[0])).find(key_1W)[0])
         return [(int(steps[0]), body)] if body >= 0 else []
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
-from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateListBook
+from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateKeys, StateListBook
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import Bodies, BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.errors import InvalidStateError, counted, short_repr
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.world.expand import KeyArray
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.packed import PackedWorld
+
+if TYPE_CHECKING:
+    from empo_bi.export.model import ExportedModel
 
 
 class Dag:
@@ -42,8 +45,10 @@ class Dag:
     """
 
     def __init__(
-        self, world: Any, levels: Levels, *, n_profiles: int, shares_bodies: bool, goals: GoalTable | None = None
-    ) -> None:
+        self, world: Any, levels: Levels, *, n_profiles: int, shares_bodies: bool, goals: GoalTable | None = None,
+        keys: StateKeys | None = None,
+    ) -> None:  # fmt: skip
+        """``keys`` translates what a packed world's store has, where the world itself is not at hand."""
         self.world = world
         self.levels = levels
         self.n_profiles = n_profiles
@@ -63,8 +68,9 @@ class Dag:
         self._expanded: list[Bodies] = []  # by level, once somebody asks
         self._level_of_body: npt.NDArray[np.int32] | None = None  # likewise, where bodies are not shared
         self._book: StateBook
-        if isinstance(world, GridWorld):
-            self._book = KeyBook(world, levels)
+        codec = world if isinstance(world, PackedWorld) else keys
+        if codec is not None:
+            self._book = KeyBook(codec, levels)
         else:
             self._book = SharedStateBook(levels) if shares_bodies else StateListBook(levels)
 
@@ -122,7 +128,7 @@ class Dag:
         return [i for i in self.needed(t) if places_in(self._expanded[i], body_M)[0].any()]
 
     def keys(self, t: int, places: Bodies | None = None) -> KeyArray | None:
-        """Packed keys of the states of level ``t`` of a gridworld, or of some of its places, (S, W); None for other worlds.
+        """Packed keys of the states of level ``t`` of a packed world, or of some of its places, (S, W); None for others.
 
         ``places`` is a range of step 1, or an array.
         """
@@ -242,12 +248,63 @@ class Dag:
             ],
         )
 
+    def to_drn(
+        self, path: Any, *, deciding: int | Sequence[int] | None = None, unrolled: bool = False, overwrite: bool = False,
+        progress: bool = True,
+    ) -> ExportedModel:  # fmt: skip
+        """Write all that can happen as a Markov decision process in DRN, the text format of the model checker Storm.
+
+        Parameters
+        ----------
+        path : path of the file, such as ``model.drn``
+        deciding : agent, or list of agents, optional
+            Whose actions are the choices of the process. Everybody else becomes part of the environment, with all actions
+            equally likely. By default all decide, and choices are action profiles.
+        unrolled : bool
+            Write a state once for each level that it is on, so that properties without a bound can be asked, too. By default
+            states that differ by their step only are one state, where that is exact for properties such as
+            ``F<=horizon``: where nothing depends on the step but the end of the run.
+        overwrite : bool
+            Replace a file that is there.
+        progress : bool
+            Show a bar, where it takes over a second.
+
+        Returns
+        -------
+        ExportedModel
+            With the labels of goals, and :meth:`~ExportedModel.queries` to ask for them. Goals have labels if they are the
+            same in every state.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from empo_bi import enumerate_dag, load_world
+        >>> dag = enumerate_dag(load_world("asymmetric_freeing", max_steps=8), precision="exact", progress=False)
+        >>> model = dag.to_drn(tempfile.mkdtemp() + "/freeing.drn", deciding=0)
+        >>> model.n_states, model.n_choices
+        (1144, 3400)
+        >>> model.queries()["goal_0_1"]
+        'Pmax=? [F<=8 "goal_0_1"]'
+        """
+        from empo_bi.export.drn import write_drn
+
+        return write_drn(self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress)
+
+    def to_umb(
+        self, path: Any, *, deciding: int | Sequence[int] | None = None, unrolled: bool = False, overwrite: bool = False,
+        progress: bool = True,
+    ) -> ExportedModel:  # fmt: skip
+        """The same as :meth:`to_drn` in UMB, a binary format that Storm (stormpy 2.0) reads many times faster."""
+        from empo_bi.export.umb import write_umb
+
+        return write_umb(self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress)
+
     def _entries_of_states(self) -> int:
         """Successors of all (state, profile) pairs, were no body shared; roughly, where levels are not nested."""
         if not self.shares_bodies:
             return self.n_transitions
         n_bodies = np.array([sizes.n_bodies for sizes in self.levels.sizes])
-        if isinstance(self.world, GridWorld) and n_bodies.cumsum().tolist() == self.level_sizes:
+        if isinstance(self.world, PackedWorld) and n_bodies.cumsum().tolist() == self.level_sizes:
             return sum(sizes.n_transitions * (self.horizon - t) for t, sizes in enumerate(self.levels.sizes))
         per_body = self.n_transitions / max(1, sum(sizes.n_bodies for sizes in self.levels.sizes if sizes.n_transitions))
         return round(sum(self.level_sizes[:-1]) * per_body)

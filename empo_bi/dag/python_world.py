@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from empo_bi.errors import InvalidWorldError, short_repr
+from empo_bi.world.model import PROBABILITY_TOLERANCE
 
 if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB each
     from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
 
 LevelFunction = Callable[[Any], int]
-
-PROBABILITY_TOLERANCE = 1e-6  # on the sum of a profile's probabilities; what is accepted is renormalised
 
 
 def n_agents_of(world: Any) -> int:

@@ -230,7 +230,7 @@ class SliceBuilder:
 
         The builder is empty afterwards: blocks go as they are copied, so that a level is never there twice.
         """
-        if not any(len(counts) for counts in self._counts):
+        if not any(len(succ) for succ in self._succs):  # nothing but terminal states
             return {}
         most = max(int(counts.max(initial=1)) for counts in self._counts)
         is_trivial = most == 1 == min(int(counts.min(initial=1)) for counts in self._counts)

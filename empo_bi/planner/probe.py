@@ -15,8 +15,8 @@ from empo_bi.backward.goals import GoalColumns
 from empo_bi.backward.needs import BLOCK_STATES
 from empo_bi.dag.attainment import fixed_goals_of
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.grid_explorer import is_nested
 from empo_bi.dag.levels import LevelSizes, MemoryLevels
+from empo_bi.dag.packed_explorer import is_nested
 from empo_bi.dag.slices import EXACT, BodySlice
 from empo_bi.enumeration import explorer_for
 from empo_bi.errors import EmpoError, TooManyStatesError

@@ -18,7 +18,7 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_objects import sorted_order
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.runtime.jit import kernel
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.packed import PackedWorld
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -129,7 +129,7 @@ def documented_order(dag: Dag) -> tuple[list[Any], IndexArray]:
     """
     by_level = [dag.states(t) for t in range(dag.horizon + 1)]
     found = [state for states in by_level for state in states]
-    if isinstance(dag.world, GridWorld):  # a state begins with its step, so levels follow each other
+    if isinstance(dag.world, PackedWorld):  # a state begins with its step, so levels follow each other
         starts = np.cumsum([0, *dag.level_sizes])
         order = [int(starts[t]) + i for t, states in enumerate(by_level) for i in sorted_order(states)]
     elif callable(getattr(dag.world, "get_dag", None)):

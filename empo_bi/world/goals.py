@@ -113,6 +113,35 @@ class ReachRectangleGoal(ReachGoal):
         return f"ReachRectangleGoal(agent {self.human_agent_index}, {','.join(map(str, self.target_rect))})"
 
 
+class ReachStatesGoal(PossibleGoal):
+    """The world is in one of some numbered states; states are ``(step, number)``, as those of an array world."""
+
+    def __init__(self, name: str, numbers: Sequence[int], index: int | None = None) -> None:
+        super().__init__(None, index)
+        self.name = str(name)
+        self.numbers = tuple(sorted({int(number) for number in numbers}))
+        self._freeze()
+
+    def is_achieved(self, state: Any) -> int:
+        return int(state[1] in self.numbers)
+
+    def mask(self, n_states: int) -> npt.NDArray[np.bool_]:
+        """Which of ``n_states`` states it is about."""
+        mask = np.zeros(n_states, dtype=np.bool_)
+        mask[list(self.numbers)] = True
+        return mask
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and (self.name, self.numbers) == (other.name, other.numbers)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.numbers))
+
+    def __repr__(self) -> str:
+        some = ",".join(map(str, self.numbers[:3])) + (",..." if len(self.numbers) > 3 else "")
+        return f"ReachStatesGoal({self.name}: {some})"
+
+
 # --- generators and samplers ------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from operator import index
 from typing import Any
 
@@ -12,19 +11,18 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from empo_bi.errors import InvalidActionError, MissingAgentError, WorldTooLargeError, counted
+from empo_bi.errors import InvalidActionError, MissingAgentError, counted
 from empo_bi.world import codes, text
 from empo_bi.world.encoding import State, StateCodec
 from empo_bi.world.expand import Expansion, KeyArray, expand
 from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler, attained
 from empo_bi.world.layout import StateLayout
-from empo_bi.world.model import Transitions, WorldModel
+from empo_bi.world.model import Transitions
+from empo_bi.world.packed import PackedWorld
 from empo_bi.world.slips import cells_without_goal
 from empo_bi.world.source import read_source
 from empo_bi.world.spec import WorldSpec, read_spec
 from empo_bi.world.tables import build_tables
-
-MAX_PROFILES = 10_000_000
 
 
 def load_world(
@@ -67,7 +65,7 @@ def load_world(
     return world
 
 
-class GridWorld(WorldModel):
+class GridWorld(PackedWorld):
     """A gridworld with exact joint dynamics.
 
     As a gymnasium environment it takes one action *per agent*, while ``action_space`` is that of a single agent, as the
@@ -90,7 +88,6 @@ class GridWorld(WorldModel):
     """
 
     metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012 (gymnasium's own convention)
-    time_homogeneous = True
     action_space: spaces.Discrete
 
     def __init__(self, spec: WorldSpec, *, render_mode: str | None = None) -> None:
@@ -235,6 +232,10 @@ class GridWorld(WorldModel):
     # --- blocks of packed states --------------------------------------------------------------------------------------
 
     @property
+    def n_words(self) -> int:
+        return self.layout.n_words
+
+    @property
     def initial_key(self) -> KeyArray:
         """Key of the initial state, (1, W).
 
@@ -252,24 +253,6 @@ class GridWorld(WorldModel):
     def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[State]:
         """State tuples of keys; ``steps`` is one number for all, or one a state."""
         return self.codec.decode(steps, key_SW)
-
-    @property
-    def all_profiles(self) -> npt.NDArray[np.int64]:
-        """Every action profile (J, N) in profile-index order: agent 0 is the least significant digit. Read-only."""
-        view = self._profiles[:]
-        view.flags.writeable = False
-        return view
-
-    @cached_property
-    def _profiles(self) -> npt.NDArray[np.int64]:
-        n, n_actions = len(self.agents), int(self.action_space.n)
-        if n_actions**n > MAX_PROFILES:
-            raise WorldTooLargeError(
-                f"{n} agents with {n_actions} actions have {n_actions**n:,} action profiles, more than {MAX_PROFILES:,}; "
-                "use fewer agents or a smaller action set"
-            )
-        number = np.arange(n_actions**n, dtype=np.int64)
-        return np.stack([number // n_actions**i % n_actions for i in range(n)], axis=1) if n else np.empty((1, 0), np.int64)
 
     def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
         """Successors of a block of packed states under all profiles, or under those given.

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 Transitions = list[tuple[float, Any]]
 
+PROBABILITY_TOLERANCE = 1e-6  # on the sum of a profile's probabilities; what is accepted is renormalised
+
 
 class WorldModel(gymnasium.Env[Any, Any], ABC):
     """A finite game in which time only moves forward.

@@ -209,14 +209,14 @@ def test_two_workers_are_two_threads_at_a_time(block_states: Callable[[int], Non
     met: list[int] = []
     others: list[int] = []
 
-    def run(self: Any, work: Any) -> Any:
+    def run(self: Any, work: Any, **options: Any) -> Any:
         me = threading.get_ident()
         if me != threading.main_thread().ident:
             others.append(me)
             if not met and me not in others[:-1]:
                 meeting.wait(timeout=60)  # nobody gets past it alone
                 met.append(me)
-        return plain(self, work)
+        return plain(self, work, **options)
 
     monkeypatch.setattr(phases.HumanPhase, "run", run)
     block_states(10)
@@ -380,9 +380,9 @@ def test_a_set_that_needs_wider_tables_leaves_those_of_the_others_as_they_are(or
 def test_sets_that_humans_cannot_tell_apart_are_swept_by_one_phase_1(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, n_runs = phases.HumanPhase.run, [0]
 
-    def run(self: Any, work: Any) -> Any:
+    def run(self: Any, work: Any, **options: Any) -> Any:
         n_runs[0] += 1
-        return plain(self, work)
+        return plain(self, work, **options)
 
     monkeypatch.setattr(phases.HumanPhase, "run", run)
     solved("nested levels")

@@ -370,9 +370,9 @@ def test_a_continued_solve_computes_only_what_is_missing(
     levels: set[int] = set()
     plain = phases.HumanPhase.run
 
-    def run(self: Any, work: Any) -> Any:
+    def run(self: Any, work: Any, **options: Any) -> Any:
         levels.add(work.t)
-        return plain(self, work)
+        return plain(self, work, **options)
 
     monkeypatch.setattr(phases.HumanPhase, "run", run)
     world, _ = world_of("ice_rink", 9)

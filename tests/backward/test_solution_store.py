@@ -1154,9 +1154,9 @@ def test_a_stopped_phase_1_goes_on_in_its_cache(tmp_path: Path) -> None:
     levels: set[int] = set()
     plain = phases.HumanPhase.run
 
-    def run(self: Any, work: Any) -> Any:
+    def run(self: Any, work: Any, **options: Any) -> Any:
         levels.add(work.t)
-        return plain(self, work)
+        return plain(self, work, **options)
 
     told: list[tuple[int, int]] = []
     with pytest.MonkeyPatch.context() as patch:

@@ -1,8 +1,9 @@
 """Compiled worlds, level by level: which bodies each level adds, where they lead, and which bodies make up each level.
 
-Where the initial body can stay as it is (``still``), levels are nested, by induction: all that can be reached in t steps can
-be reached in t + 1. Level t is then simply the first ``n_t`` bodies, and only the bodies that a level adds have to be
-expanded. Elsewhere (no ``still``, forced moves) the exact set of each level follows from transitions already computed.
+Where the initial body can stay as it is (in a gridworld, by ``still``), levels are nested, by induction: all that can be
+reached in t steps can be reached in t + 1. Level t is then simply the first ``n_t`` bodies, and only the bodies that a level
+adds have to be expanded. Elsewhere (no ``still``, forced moves) the exact set of each level follows from transitions
+already computed.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from empo_bi.errors import TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.world.expand import Expansion, KeyArray
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.packed import PackedWorld
 
 MAX_BODIES = 2**31 - 1  # numbers of successors are int32
 
 
-class GridExplorer:
-    """Expands the levels of a gridworld one after the other; see :class:`~empo_bi.dag.explorer.Explorer`."""
+class PackedExplorer:
+    """Expands the levels of a packed world one after the other; see :class:`~empo_bi.dag.explorer.Explorer`."""
 
     shares_bodies = True
     levels_are = "steps"
 
     def __init__(
         self,
-        world: GridWorld,
+        world: PackedWorld,
         goals: FixedGoals | None,
         *,
         precision: str,
@@ -59,7 +60,7 @@ class GridExplorer:
         self._expanding: list[int] = []  # levels whose slices hold transitions, as far as they are asked for
 
     def _new_index(self) -> KeyIndex:
-        return KeyIndex(self._world.layout.n_words, before_growing=partial(self._watch.look, 0))
+        return KeyIndex(self._world.n_words, before_growing=partial(self._watch.look, 0))
 
     @property
     def n_levels(self) -> int:
@@ -73,8 +74,13 @@ class GridExplorer:
     def nbytes(self) -> int:
         return self._index.nbytes
 
+    @property
+    def _is_over(self) -> bool:
+        """After the last step, or earlier if all states are terminal."""
+        return self._step > self._world.max_steps or len(self._members) == 0
+
     def next_level(self, earlier: Levels) -> BodySlice | None:
-        if self._step > self._world.max_steps:
+        if self._is_over:
             return None
         is_last = self._step == self._world.max_steps
         key_BW = self._index.keys[self._first :].copy()
@@ -92,7 +98,7 @@ class GridExplorer:
             added=added,
             ended=is_last,
             key_BW=key_BW,
-            expanded=range(0) if is_last else added,
+            expanded=added if transitions else range(0),
             attained=attained,
             attained_by_body=goals is None or goals.ignore_the_step,
             known=len(self._index),
@@ -131,11 +137,11 @@ class GridExplorer:
         return members
 
     def check(self, heads: Iterable[BodySlice]) -> None:
-        """Nothing beyond the world's identity decides what a gridworld's levels are."""
+        """Nothing beyond the world's identity decides what its levels are."""
 
     def frontier(self) -> list[BodySlice]:
         """What is known of the next level before it is expanded."""
-        if self._step > self._world.max_steps:
+        if self._is_over:
             return []
         added = range(self._first, len(self._index))
         return [
@@ -155,7 +161,7 @@ class GridExplorer:
             self._first, self._members = frontier[0].added.start, frontier[0].members  # type: ignore[union-attr]
 
 
-def expand_keys(world: GridWorld, key_SW: KeyArray) -> Expansion:
+def expand_keys(world: PackedWorld, key_SW: KeyArray) -> Expansion:
     """A block of keys on a cluster, which gets the world once."""
     return world.expand(key_SW)
 

@@ -1,0 +1,68 @@
+"""``empo-bi export``: all that can happen in a world, as a file for model checkers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from empo_bi.cli.common import checked_by_the_api, json_option, loaded, print_json, quiet_option, world_options
+from empo_bi.cli.values import Numbers, Size
+
+SUFFIXES = (".drn", ".umb")
+
+
+@click.command(short_help="Write a world as a model for the model checker Storm.")
+@world_options
+@click.option("--steps", type=int, help="The horizon; by default that of the world.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False), required=True, help="The file to write, .drn (text) or .umb (arrays)."
+)
+@click.option("--deciding", type=Numbers(), metavar="AGENTS",
+              help="Whose actions are the choices, such as 0 or 0,2; the others act at random. By default all.")  # fmt: skip
+@click.option("--unrolled", is_flag=True, help="A state for each step it may come at; then properties need no bound.")
+@click.option("--memory-limit", type=Size(), help="What may be used, such as 2GB; levels are then kept on disk meanwhile.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@quiet_option("No progress and no messages.")
+@json_option
+def export(
+    world: str, changes: Any, strict: bool, steps: int | None, out: str, deciding: list[int] | None, unrolled: bool,
+    memory_limit: Any, force: bool, quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Write all that can happen in WORLD (a name or a file) as a Markov decision process that Storm reads.
+
+    Goals of humans become labels of states; the JSON has a property for each of them, ready to be asked.
+
+    \b
+    Examples:
+      empo-bi export thicket --steps 8 --out thicket.drn
+      empo-bi export thicket --steps 8 --out thicket.umb --deciding 0 --force
+      empo-bi export my_world.yaml --out model.umb --memory-limit 2GB --json | jq -r '.queries[]'
+    """
+    from empo_bi import enumerate_dag
+    from empo_bi.runtime.new_files import checked_place
+
+    if Path(out).suffix.lower() not in SUFFIXES:
+        raise click.UsageError(f"--out {out}: the name has to end in {' or '.join(SUFFIXES)}, which tells the format")
+    try:
+        checked_place(out, force)  # before anything long begins
+    except OSError as error:
+        raise click.UsageError(str(error)) from error
+    world_model = loaded(world, changes, strict, steps)
+    with enumerate_dag(
+        world_model, precision="exact", store=None if memory_limit is None else True, memory_limit=memory_limit,
+        progress=not quiet,
+    ) as dag, checked_by_the_api():  # fmt: skip
+        write = dag.to_drn if Path(out).suffix.lower() == ".drn" else dag.to_umb
+        model = write(out, deciding=deciding, unrolled=unrolled, overwrite=force, progress=not quiet)
+    if as_json:
+        content = {
+            "path": str(model.path), "states": model.n_states, "choices": model.n_choices,
+            "transitions": model.n_transitions, "horizon": model.horizon, "is_unrolled": model.is_unrolled,
+            "labels": {label: list(meant) for label, meant in model.labels.items()}, "never": list(model.never),
+            "queries": model.queries(),
+        }  # fmt: skip
+        print_json(content)
+    elif not quiet:
+        click.echo(str(model))

@@ -1,0 +1,162 @@
+"""The wiring of an export, and what is known of the file afterwards: :class:`ExportedModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from empo_bi import __version__
+from empo_bi.dag.dag import Dag
+from empo_bi.enumeration import title_of
+from empo_bi.errors import counted
+from empo_bi.export.choices import ChoiceBlock, Choices
+from empo_bi.export.labels import MEANING_OF_ENDS, GoalLabel, LabelCount, goal_labels
+from empo_bi.export.model_states import ModelStates
+from empo_bi.runtime.interrupts import kept_interrupts
+from empo_bi.runtime.new_files import appearing, checked_place
+from empo_bi.runtime.progress import level_bar
+
+OPTIMA = ("max", "min")
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A Markov decision process in a file, as :meth:`Dag.to_drn` and :meth:`Dag.to_umb` write it.
+
+    Attributes
+    ----------
+    path : Path
+    n_states, n_choices, n_transitions : int
+        As Storm counts them; transitions are (choice, successor) pairs.
+    horizon : int
+        The last level, and the largest bound for which properties are exact.
+    is_unrolled : bool
+        Whether a state of the model is a state of the DAG, with the number that ``dag.index_of`` tells; otherwise it is a
+        body, with its number in the DAG (``level.body_S``).
+    labels : dict
+        ``{"goal_0_3": (0, 3)}``: human 0 has attained its goal number 3.
+    never : dict
+        The same for goals that are attained in no state. The file has no such label, and Storm would complain of it.
+    """
+
+    path: Path
+    n_states: int
+    n_choices: int
+    n_transitions: int
+    horizon: int
+    is_unrolled: bool
+    labels: dict[str, tuple[int, int]]
+    never: dict[str, tuple[int, int]]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {counted(self.n_states, 'state')} ({'one a level' if self.is_unrolled else 'bodies'}), "
+            f"{counted(self.n_choices, 'choice')}, {counted(self.n_transitions, 'transition')}, "
+            f"{counted(len(self.labels), 'goal')}; bound {self.horizon}"
+        )
+
+    def queries(self, optimum: str = "max", bound: int | None = None) -> dict[str, str]:
+        """A property for each label, such as ``Pmax=? [F<=15 "goal_0_3"]``: how likely those who decide can bring it about.
+
+        Parameters
+        ----------
+        optimum : "max" or "min"
+            Whether those who decide want it or want to prevent it.
+        bound : int, optional
+            Steps, at most and by default the horizon.
+        """
+        if optimum not in OPTIMA:
+            raise ValueError(f"optimum={optimum!r}; expected {' or '.join(map(repr, OPTIMA))}")
+        bound = self.horizon if bound is None else bound
+        if isinstance(bound, bool) or bound != int(bound) or not 0 <= bound <= self.horizon:
+            raise ValueError(f"bound={bound!r}; expected a number of steps from 0 to {self.horizon}, the horizon of the DAG")
+        return {label: f'P{optimum}=? [F<={int(bound)} "{label}"]' for label in self.labels}
+
+
+@dataclass(frozen=True)
+class Content:
+    """What writers are told before the first block comes.
+
+    Attributes
+    ----------
+    title, remarks : the world, and sentences on what the model is, for people
+    n_states : int
+    choices : Choices
+    labels : of goals
+    """
+
+    title: str
+    remarks: list[str]
+    n_states: int
+    choices: Choices
+    labels: list[GoalLabel]
+
+    @property
+    def tool(self) -> tuple[str, str]:
+        return "empo_bi", __version__
+
+
+class Writer(Protocol):
+    """Writes blocks as they come, in the order of states."""
+
+    def add(self, block: ChoiceBlock) -> None: ...
+
+    def finish(self, n_choices: int, n_branches: int, count: LabelCount) -> None:
+        """The last block has been added."""
+
+
+MakeWriter = Callable[[BinaryIO, Path, Content], Writer]
+
+
+def export(
+    dag: Dag, path: Any, writer_for: MakeWriter, *, deciding: Any, unrolled: bool, overwrite: bool, progress: bool
+) -> ExportedModel:
+    """Write a model; ``writer_for`` gets the open file, its folder for temporary files, and what is to be told of it."""
+    file = checked_place(path, overwrite)
+    if not dag.is_finished or not dag.is_usable:
+        raise ValueError(f"{dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
+    choices, labels = Choices.of(dag, deciding), goal_labels(dag)
+    states = ModelStates(dag, unrolled=unrolled)
+    title = "a Python world" if dag.world is None else title_of(dag.world)
+    content = Content(title, _remarks(dag, states, choices), states.n_states, choices, labels)
+    count, n_choices, n_branches = LabelCount(labels), 0, 0
+    with appearing(file) as unfinished, kept_interrupts() as interrupts:
+        bar = level_bar(f"writing {file.name}", dag.horizon + 1, progress, n_states=states.n_states)
+        with unfinished.open("wb") as handle, bar:
+            writer = writer_for(handle, file.parent, content)
+            for block in states.blocks():
+                chosen = choices.of_block(block, dag.horizon)
+                count.add(chosen)
+                writer.add(chosen)
+                n_choices, n_branches = n_choices + len(chosen.name_C), n_branches + len(chosen.target_K)
+                bar.block(len(chosen.kind_M))
+                if block.is_last:
+                    bar.level(block.level, block.n_of_level)
+                interrupts.check()
+            writer.finish(n_choices, n_branches, count)
+    never = {label.name: (label.human, label.goal) for label in count.never}
+    found = {label.name: (label.human, label.goal) for label in labels if label.name not in never}
+    return ExportedModel(
+        file, states.n_states, n_choices, n_branches, dag.horizon, states.is_unrolled, found, never
+    )  # fmt: skip
+
+
+def _remarks(dag: Dag, states: ModelStates, choices: Choices) -> list[str]:
+    if states.is_unrolled:
+        kind = "A state is a state of the DAG, numbered level after level."
+    else:
+        kind = (
+            f"A state is a body (a state but for its step): properties are exact with a bound of {dag.horizon} steps at "
+            "most from the initial state, of so many fewer from a state that is met later."
+        )
+    n_agents = len(choices.deciding) + len(choices.others)
+    who = f"{counted(n_agents, 'agent')}, numbered from 0. " if n_agents else ""
+    if choices.others:
+        named = "nobody" if not choices.deciding else f"agents {', '.join(map(str, choices.deciding))}"
+        who += f"{named[0].upper()}{named[1:]} decide; all actions of the others are equally likely."
+    else:
+        who += "All agents decide: a choice is an action of each, in the order of agents."
+    ends = [f"{name}: {meaning}" for name, meaning in MEANING_OF_ENDS.items()]
+    return [f"Horizon: {counted(dag.horizon, 'step')}. {kind}", who, "Labels:", "init: the initial state", *ends]

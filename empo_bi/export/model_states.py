@@ -1,0 +1,177 @@
+"""Which states an exported model has, how they are numbered, and what follows each, in blocks.
+
+A model checker counts steps by itself, so a *body* (a state but for its step) need not be there once for each level. That is
+exact, for properties with a bound of at most the horizon, where nothing but the horizon depends on the step:
+:func:`bodies_suffice`. Elsewhere a state of the model is a state of the DAG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from empo_bi.backward.blocks import Block, LevelBlocks
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, Rows, as_array, places_in
+from empo_bi.world.gridworld import GridWorld
+
+BLOCK_PAIRS = 1 << 19  # (state, profile) pairs at a time: a few dozen MB, all told
+
+
+@dataclass(frozen=True)
+class StateBlock:
+    """M states with consecutive numbers, and what follows them.
+
+    Attributes
+    ----------
+    first : the number of the first of them
+    level : the level that they are on; of bodies, the first one
+    count_MJ : (M, J) int64, successors of each (state, profile); 0 where nothing follows
+    succ_K : (K,) int64, numbers of the successors
+    prob_K : (K,) float64
+    attained_MX : (M, X) uint8, one bit per (human, goal), or None without goals
+    n_of_level : how many states this level adds
+    is_last : whether this block has the last of them
+    """
+
+    first: int
+    level: int
+    count_MJ: IndexArray
+    succ_K: IndexArray
+    prob_K: FloatArray
+    attained_MX: ByteArray | None
+    n_of_level: int
+    is_last: bool
+
+
+def bodies_suffice(dag: Dag) -> bool:
+    """Whether states that differ by the step only are alike, but for the horizon: in what follows and what is attained."""
+    return dag.shares_bodies and _ends_ignore_the_step(dag) and _goals_ignore_the_step(dag)
+
+
+def _ends_ignore_the_step(dag: Dag) -> bool:
+    if isinstance(dag.world, GridWorld):  # which end at the horizon, and only there
+        return True
+    goes_on_somewhere = np.zeros(dag.n_bodies, dtype=np.bool_)
+    for t in range(dag.horizon):
+        goes_on_somewhere[as_array(dag.levels[t].expanded)] = True
+    return not any(goes_on_somewhere[_ended_bodies(dag, t)].any() for t in range(dag.horizon))
+
+
+def _ended_bodies(dag: Dag, t: int) -> IndexArray:
+    piece = dag.levels[t]
+    return as_array(piece.members)[np.broadcast_to(piece.ended, (len(piece.members),))]
+
+
+def _goals_ignore_the_step(dag: Dag) -> bool:
+    goals = dag.goals
+    if goals is None or (goals.fixed is not None and goals.fixed.ignore_the_step and isinstance(dag.world, GridWorld)):
+        return True
+    if goals.is_stored and all(dag.levels[t].attained_by_body for t in range(dag.horizon + 1)):
+        return True
+    # Goals of users may look at the step; whether they do is seen from what they said.
+    known_BX: ByteArray | None = None
+    for t in range(dag.horizon + 1):
+        attained_SX, piece = dag.attained(t), dag.levels[t]
+        assert attained_SX is not None
+        body_S = as_array(piece.members)
+        if known_BX is None:
+            known_BX = np.zeros((dag.n_bodies, attained_SX.shape[1]), dtype=np.uint8)
+        is_new = np.isin(body_S, as_array(piece.added), assume_unique=True)
+        known_BX[body_S[is_new]] = attained_SX[is_new]
+        if not np.array_equal(known_BX[body_S], attained_SX):
+            return False
+    return True
+
+
+class ModelStates:
+    """The states of a model, in the order of their numbers.
+
+    Bodies keep their numbers. States of the DAG are numbered level after level, as :meth:`Dag.index_of` does.
+
+    Attributes
+    ----------
+    is_unrolled : whether they are states of the DAG
+    n_states : int
+    """
+
+    def __init__(self, dag: Dag, *, unrolled: bool) -> None:
+        self._dag, self.is_unrolled = dag, unrolled or not bodies_suffice(dag)
+        self.n_states = dag.n_states if self.is_unrolled else dag.n_bodies
+        self._size = max(1, BLOCK_PAIRS // dag.n_profiles)
+        self._blocks = LevelBlocks(dag, self._size)
+        self._first_T = np.cumsum([0, *dag.level_sizes]).tolist()
+
+    def blocks(self) -> Iterator[StateBlock]:
+        number_B = self._numbers_of_all() if self.is_unrolled and not self._dag.shares_bodies else None
+        first = 0
+        for t in range(self._dag.horizon + 1):
+            if self.is_unrolled and self._dag.shares_bodies and t < self._dag.horizon:
+                number_B = self._numbers_of_level(t + 1)
+            place_S, attained_SX = self._states_of(t)
+            for m in range(0, len(place_S), self._size):
+                chosen = slice(m, m + self._size)
+                rows = self._rows(t, place_S[chosen])
+                succ_K = rows.succ_K.astype(np.int64) if number_B is None else number_B[rows.succ_K]
+                attained_MX = None if attained_SX is None else attained_SX[chosen]
+                is_last = chosen.stop >= len(place_S)
+                yield StateBlock(first, t, rows.count_MJ, succ_K, rows.prob_K, attained_MX, len(place_S), is_last)
+                first += len(rows.count_MJ)
+
+    def _states_of(self, t: int) -> tuple[IndexArray, ByteArray | None]:
+        """Places on level ``t`` of the states that it adds to the model, ascending, and what is attained there."""
+        dag, piece = self._dag, self._dag.levels[t]
+        if self.is_unrolled:
+            return np.arange(len(piece.members), dtype=np.int64), dag.attained(t)
+        place_S = places_in(piece.members, as_array(piece.added))[1]
+        if dag.goals is not None and dag.goals.is_stored and piece.attained_by_body:
+            return place_S, piece.attained
+        attained_SX = dag.attained(t)
+        return place_S, None if attained_SX is None else attained_SX[place_S]
+
+    def _numbers_of_level(self, t: int) -> IndexArray:
+        number_B = np.full(self._dag.n_bodies, -1, dtype=np.int64)
+        body_S = as_array(self._dag.levels.members(t))
+        number_B[body_S] = self._first_T[t] + np.arange(len(body_S))
+        return number_B
+
+    def _numbers_of_all(self) -> IndexArray:
+        number_B = np.full(self._dag.n_bodies, -1, dtype=np.int64)
+        for t in range(self._dag.horizon + 1):
+            body_S = as_array(self._dag.levels.members(t))
+            number_B[body_S] = self._first_T[t] + np.arange(len(body_S))
+        return number_B
+
+    def _rows(self, t: int, place_M: IndexArray) -> Rows:
+        """What follows some states of level ``t``, given by ascending places; no successors where nothing follows."""
+        n_profiles = self._dag.n_profiles
+        parts = [(block.place_M, _rows_of(block, n_profiles)) for block in self._blocks.of_states(t, place_M)]
+        count_MJ = np.zeros((len(place_M), n_profiles), dtype=np.int64)
+        if not parts:
+            return Rows(count_MJ, np.zeros(0, dtype=np.int32), np.zeros(0))
+        place_N = np.concatenate([place for place, _ in parts])
+        rows = Rows(
+            np.concatenate([part.count_MJ for _, part in parts]),
+            np.concatenate([part.succ_K for _, part in parts]),
+            np.concatenate([part.prob_K for _, part in parts]),
+        )
+        if (np.diff(place_N) < 0).any():  # bodies that ended at first were expanded later, in another slice
+            order = np.argsort(place_N)
+            place_N, rows = place_N[order], rows.permuted(order)
+        count_MJ[np.searchsorted(place_M, place_N)] = rows.count_MJ
+        return Rows(count_MJ, rows.succ_K, rows.prob_K)
+
+
+def _rows_of(block: Block, n_profiles: int) -> Rows:
+    count_MJ = block.counts_of(n_profiles)
+    is_whole = int(count_MJ.sum()) == len(block.succ_K)
+    chosen = slice(None) if is_whole else block.entries_of(n_profiles)
+    succ_K = block.succ_K[chosen]
+    return Rows(count_MJ, succ_K, block.prob_K[chosen] if len(block.prob_K) else np.ones(len(succ_K)))
+
+
+def goes_on(block: StateBlock) -> BoolArray:
+    """Which of the states have successors, (M,)."""
+    return block.count_MJ.sum(axis=1) > 0

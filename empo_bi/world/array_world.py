@@ -1,0 +1,425 @@
+"""A model from elsewhere, given as sparse arrays or as the ``P`` table of a Gymnasium toy-text environment."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from empo_bi.errors import InvalidActionError, InvalidStateError, InvalidWorldError, counted, short_repr
+from empo_bi.world.expand import Expansion, KeyArray
+from empo_bi.world.goals import PossibleGoal, ReachStatesGoal, TabularGoalGenerator
+from empo_bi.world.model import PROBABILITY_TOLERANCE, Transitions
+from empo_bi.world.packed import PackedWorld
+
+IndexArray = npt.NDArray[np.int64]
+NumberedState = tuple[int, int]
+
+
+class NumberedStates:
+    """States ``(step, number)``: a key is the number."""
+
+    n_words = 1
+
+    def encode(self, states: Iterable[Any]) -> tuple[IndexArray, KeyArray]:
+        found = np.array([self._checked(state) for state in states], dtype=np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1:].astype(np.uint64)
+
+    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[NumberedState]:
+        step_S = np.broadcast_to(np.asarray(steps, dtype=np.int64), (len(key_SW),))
+        return list(zip(step_S.tolist(), key_SW[:, 0].tolist(), strict=True))
+
+    @staticmethod
+    def _checked(state: Any) -> NumberedState:
+        try:
+            step, number = map(index, state)
+        except (TypeError, ValueError):
+            raise InvalidStateError(f"{short_repr(state)} is no state of this world: a state is (step, number)") from None
+        if step < 0 or number < 0:
+            raise InvalidStateError(f"{short_repr(state)} is no state of this world: step and number are 0 or more")
+        return step, number
+
+
+class ArrayWorld(PackedWorld):
+    """A finite-horizon model given as sparse arrays. A state is ``(step, number)``.
+
+    It is enumerated and solved by the compiled path, like a gridworld, and no function is asked about single states.
+
+    Parameters
+    ----------
+    transitions : a matrix per action profile, or one matrix
+        Sparse (or dense) matrices (S, S), one per action profile in profile-index order (agent 0 is the least significant
+        digit; with one agent, one per action); or one matrix (S * J, S), whose row ``s * J + j`` has the successors of state
+        ``s`` under profile ``j``. Rows sum to 1. A state whose rows are all empty is terminal.
+    max_steps : int
+        The horizon.
+    goals : mapping or sequence
+        What humans may want to reach: ``{name: states}``, where states are numbers, or a mask of all states. A goal is
+        attained in a state; it counts when somebody arrives there.
+    weights : sequence of float, optional
+        Of the goals; 1/n each by default.
+    start : int
+        The initial state.
+    n_agents : int
+        How many act together in one profile, all with the same number of actions.
+    humans, robots : sequence of int, optional
+        Who is what: by default, agent 0 is the human and the others are robots.
+    action_names : sequence of str, optional
+
+    Attributes
+    ----------
+    n_states, n_profiles : int
+
+    Raises
+    ------
+    InvalidWorldError
+        For rows that are no distributions, and shapes that do not fit.
+
+    Examples
+    --------
+    Two states, two actions: one stays, the other goes on to state 1 with probability 0.9.
+
+    >>> import numpy as np
+    >>> from empo_bi import ArrayWorld, Params, solve
+    >>> stay, go = np.eye(2), np.array([[0.1, 0.9], [0.0, 1.0]])
+    >>> world = ArrayWorld([stay, go], max_steps=2, goals={"there": [1]})
+    >>> solution = solve(world, Params(beta_h=float("inf")), phase_2=False, precision="float64", progress=False)
+    >>> [round(value, 9) for value in solution.Vh[0, 0][0].values()]  # 0.9 + 0.1 * 0.9
+    [0.99]
+    """
+
+    action_space: spaces.Discrete
+
+    def __init__(
+        self,
+        transitions: Any,
+        *,
+        max_steps: int,
+        goals: Mapping[str, Any] | Sequence[Any],
+        weights: Sequence[float] | None = None,
+        start: int = 0,
+        n_agents: int = 1,
+        humans: Sequence[int] | None = None,
+        robots: Sequence[int] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> None:
+        n_agents = _whole("n_agents", n_agents, 1)
+        self.max_steps = _whole("max_steps", max_steps, 1)
+        matrix, self.n_states, self.n_profiles = _stacked(transitions)
+        n_actions = round(self.n_profiles ** (1 / n_agents))
+        if n_actions**n_agents != self.n_profiles:
+            raise InvalidWorldError(
+                f"{counted(self.n_profiles, 'action profile')} for n_agents={n_agents}; all agents have the same number of "
+                f"actions A, so there should be A ** {n_agents} of them"
+            )
+        if action_names is not None and len(action_names) != n_actions:
+            raise InvalidWorldError(f"{len(action_names)} action_names for {counted(n_actions, 'action')}; give one each")
+        self.agents = tuple(range(n_agents))
+        self.action_space = spaces.Discrete(n_actions)
+        self.action_names = [f"action {a}" for a in range(n_actions)] if action_names is None else list(action_names)
+        self.human_agent_indices = [0] if humans is None else [_whole("humans", i, 0) for i in humans]
+        others = [i for i in self.agents if i not in self.human_agent_indices]
+        self.robot_agent_indices = others if robots is None else [_whole("robots", i, 0) for i in robots]
+        self.start = _whole("start", start, 0)
+        if self.start >= self.n_states:
+            raise InvalidWorldError(f"start={start}: this world has states 0 to {self.n_states - 1}")
+        self._begin_R, self._succ_K, self._prob_K = self._checked_rows(matrix)
+        for array in (self._begin_R, self._succ_K, self._prob_K):
+            array.flags.writeable = False
+        self.possible_goal_generator = TabularGoalGenerator(_goals(goals, self.n_states), weights)
+        self._state: NumberedState = (0, self.start)
+
+    @classmethod
+    def from_gymnasium(
+        cls, environment: Any, *, max_steps: int, goals: Mapping[str, Any] | Sequence[Any], start: int | None = None,
+        **options: Any,
+    ) -> ArrayWorld:  # fmt: skip
+        """From a toy-text environment (FrozenLake, CliffWalking, Taxi), or from its table.
+
+        Parameters
+        ----------
+        environment : environment with ``P``, or ``P`` itself
+            ``P[state][action]`` has ``(probability, next state, reward, terminated)``. A state that is entered with
+            ``terminated`` is terminal; one that is also entered without it gets a second, terminal number after all others.
+            Rewards play no part: the humans want to reach goals.
+        start : int, optional
+            The initial state; by default the environment's, if it always begins with the same one.
+
+        Examples
+        --------
+        >>> import gymnasium
+        >>> from empo_bi import ArrayWorld
+        >>> lake = gymnasium.make("FrozenLake-v1", map_name="4x4", is_slippery=True)
+        >>> ArrayWorld.from_gymnasium(lake, max_steps=20, goals={"present": [15]})
+        <ArrayWorld: 16 states, 1 agent (1 human, 0 robots), 4 actions, 1 goal, 20 steps>
+        """
+        bare = getattr(environment, "unwrapped", environment)
+        table = bare if isinstance(bare, Mapping) else getattr(bare, "P", None)
+        if table is None:
+            raise InvalidWorldError(
+                f"{short_repr(environment)} has no table P of exact probabilities, which toy-text environments have; give "
+                "such an environment, or the table itself"
+            )
+        if start is None:
+            start = _only_start(getattr(bare, "initial_state_distrib", None))
+        matrix, split = _matrix_of_table(table, start)
+        chosen = [_with_ended(goal, split, len(table)) for goal in _goals(goals, len(table))]
+        return cls(matrix, max_steps=max_steps, goals=chosen, start=start, **options)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ArrayWorld: {counted(self.n_states, 'state')}, {counted(len(self.agents), 'agent')} "
+            f"({counted(len(self.human_agent_indices), 'human')}, {counted(len(self.robot_agent_indices), 'robot')}), "
+            f"{self.action_space.n} actions, {counted(len(self.possible_goal_generator.goals), 'goal')}, "
+            f"{counted(self.max_steps, 'step')}>"
+        )
+
+    def _checked_rows(self, matrix: Any) -> tuple[IndexArray, npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Where rows begin, successors and probabilities, none of which is 0; each row sums to 1."""
+        begin_R, prob_K = matrix.indptr.astype(np.int64), matrix.data.astype(np.float64, copy=False)
+        row_K = np.repeat(np.arange(len(begin_R) - 1), np.diff(begin_R))
+        bad = np.flatnonzero(~(prob_K >= 0))
+        if len(bad):
+            raise InvalidWorldError(f"{self._where(row_K[bad[0]])} has a probability of {prob_K[bad[0]]}; give 0 or more")
+        total_R = np.bincount(row_K, weights=prob_K, minlength=len(begin_R) - 1)
+        length_SJ = np.diff(begin_R).reshape(self.n_states, self.n_profiles)
+        goes_on_S = length_SJ.any(axis=1)
+        bad = np.flatnonzero((~(np.abs(total_R - 1) <= PROBABILITY_TOLERANCE)) & np.repeat(goes_on_S, self.n_profiles))
+        if len(bad):
+            is_empty = length_SJ.ravel()[bad[0]] == 0
+            raise InvalidWorldError(
+                f"{self._where(bad[0])}: the probabilities sum to {total_R[bad[0]]!r}, not to 1"
+                + ("; a state is terminal for all profiles or for none" if is_empty else "")
+            )
+        prob_K = prob_K / total_R[row_K]
+        return begin_R, matrix.indices.astype(np.int32), prob_K
+
+    def _where(self, row: Any) -> str:
+        state, profile = divmod(int(row), self.n_profiles)
+        return f"state {state}, profile {profile}"
+
+    @cached_property
+    def content_key(self) -> str:
+        """Tells its transitions from others', also in another process; computed once, since the arrays never change."""
+        digest = hashlib.sha256(repr((self.max_steps, self.start, len(self.agents), int(self.action_space.n))).encode())
+        for array in (self._begin_R, self._succ_K, self._prob_K):
+            digest.update(array.data)
+        return digest.hexdigest()
+
+    # --- for people ---------------------------------------------------------------------------------------------------
+
+    def get_state(self) -> NumberedState:
+        return self._state
+
+    def set_state(self, state: Any) -> None:
+        self._state = self._checked_state(state)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._state = (0, self.start)
+        return self._state, {}
+
+    def initial_state(self) -> NumberedState:
+        return (0, self.start)
+
+    def is_terminal(self, state: Any = None) -> bool:
+        step, number = self._state if state is None else self._checked_state(state)
+        first = number * self.n_profiles
+        return step >= self.max_steps or self._begin_R[first] == self._begin_R[first + self.n_profiles]
+
+    def transition_probabilities(self, state: Any, actions: Sequence[int]) -> Transitions | None:
+        """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
+        step, number = self._checked_state(state)
+        n_actions = int(self.action_space.n)
+        profile = [index(action) for action in actions]
+        if len(profile) != len(self.agents) or not all(0 <= action < n_actions for action in profile):
+            raise InvalidActionError(
+                f"actions {list(actions)!r}: expected one action per agent, {counted(len(self.agents), 'number')} from 0 to "
+                f"{n_actions - 1}"
+            )
+        if self.is_terminal((step, number)):
+            return None
+        row = number * self.n_profiles + sum(action * n_actions**i for i, action in enumerate(profile))
+        entries = range(int(self._begin_R[row]), int(self._begin_R[row + 1]))
+        return [(float(self._prob_K[k]), (step + 1, int(self._succ_K[k]))) for k in entries]
+
+    def _checked_state(self, state: Any) -> NumberedState:
+        step, number = NumberedStates._checked(state)
+        if number >= self.n_states:
+            raise InvalidStateError(f"{short_repr(state)}: this world has states 0 to {self.n_states - 1}")
+        return step, number
+
+    # --- for the engine -----------------------------------------------------------------------------------------------
+
+    @property
+    def n_words(self) -> int:
+        return NumberedStates.n_words
+
+    @property
+    def initial_key(self) -> KeyArray:
+        return np.array([[self.start]], dtype=np.uint64)
+
+    def encode(self, states: Iterable[Any]) -> tuple[IndexArray, KeyArray]:
+        return NumberedStates().encode(states)
+
+    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[NumberedState]:
+        return NumberedStates().decode(steps, key_SW)
+
+    def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
+        n_actions = int(self.action_space.n)
+        j_J = np.arange(self.n_profiles)
+        if profile_JN is not None:
+            j_J = profile_JN @ (n_actions ** np.arange(len(self.agents), dtype=np.int64))
+        row_R = (key_SW[:, :1].astype(np.int64) * self.n_profiles + j_J).ravel()
+        begin_R = self._begin_R[row_R]
+        count_R = self._begin_R[row_R + 1] - begin_R
+        shift_R = begin_R - (count_R.cumsum() - count_R)
+        entry_K = np.arange(count_R.sum()) + np.repeat(shift_R, count_R)
+        key_KW = self._succ_K[entry_K, np.newaxis].astype(np.uint64)
+        return Expansion(count_R.reshape(len(key_SW), len(j_J)), key_KW, self._prob_K[entry_K])
+
+    def attainment(self, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]) -> npt.NDArray[np.bool_]:
+        attained_SG = np.zeros((len(key_SW), len(goals)), dtype=np.bool_)
+        number_S, others = key_SW[:, 0].astype(np.int64), []
+        for g, goal in enumerate(goals):
+            if type(goal) is ReachStatesGoal:  # a subclass may have its own idea of being achieved
+                attained_SG[:, g] = goal.mask(self.n_states)[number_S]
+            else:
+                others.append(g)
+        if others:
+            for s, state in enumerate(self.decode(steps, key_SW)):
+                attained_SG[s, others] = [bool(goals[g].is_achieved(state)) for g in others]
+        return attained_SG
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or index(value) < least:
+        raise InvalidWorldError(f"{name}={short_repr(value)}; give a whole number, {least} or more")
+    return index(value)
+
+
+def _stacked(transitions: Any) -> tuple[Any, int, int]:
+    """All profiles in one CSR matrix (S * J, S) without zeros, and S and J."""
+    from scipy import sparse  # takes a fifth of a second to import
+
+    is_list = isinstance(transitions, list | tuple) or getattr(transitions, "ndim", 2) == 3
+    try:
+        matrices = [sparse.csr_array(one, dtype=np.float64) for one in (transitions if is_list else [transitions])]
+    except (TypeError, ValueError) as error:
+        raise InvalidWorldError(
+            f"transitions: {short_repr(transitions)} is neither a matrix nor a list of matrices ({error})"
+        ) from error
+    if not matrices:
+        raise InvalidWorldError("transitions is empty; give a matrix per action profile")
+    n_rows, n_states = matrices[0].shape
+    wrong = next((one.shape for one in matrices if one.shape != (n_rows, n_states)), None)
+    if wrong is not None or n_states == 0 or n_rows % n_states or n_rows == 0 or (is_list and n_rows != n_states):
+        raise InvalidWorldError(
+            f"transitions: matrices of shape {(n_rows, n_states) if wrong is None else wrong}; expected "
+            + ("(S, S), the same for all profiles" if is_list else "(S * J, S), a row per state and profile")
+        )
+    n_profiles = len(matrices) if is_list else n_rows // n_states
+    if is_list:
+        # Row j * S + s becomes row s * J + j.
+        order = np.arange(n_profiles * n_states).reshape(n_profiles, n_states).T.ravel()
+        stacked = sparse.csr_array(sparse.vstack(matrices, format="csr")[order])
+    else:
+        stacked = matrices[0].copy()  # the user's own stays as it is
+    stacked.sum_duplicates()
+    stacked.eliminate_zeros()
+    return stacked, n_states, n_profiles
+
+
+def _goals(goals: Mapping[str, Any] | Sequence[Any], n_states: int) -> list[PossibleGoal]:
+    if not isinstance(goals, Mapping):
+        if isinstance(goals, Sequence) and goals and all(isinstance(goal, PossibleGoal) for goal in goals):
+            return list(goals)
+        if isinstance(goals, str) or not hasattr(goals, "__iter__"):
+            raise InvalidWorldError(f"goals={short_repr(goals)}; give names with states, such as {{'home': [3]}}")
+        goals = {f"goal {g}": states for g, states in enumerate(goals)}
+    if not goals:
+        raise InvalidWorldError("there are no goals; give names with states, such as {'home': [3]}")
+    return [_goal(str(name), states, n_states) for name, states in goals.items()]
+
+
+def _goal(name: str, states: Any, n_states: int) -> Any:
+    if hasattr(states, "is_achieved"):
+        return states
+    found = np.atleast_1d(np.asarray(states))
+    if found.dtype == np.bool_ and found.shape == (n_states,):
+        found = np.flatnonzero(found)
+    if found.ndim != 1 or len(found) == 0 or not np.issubdtype(found.dtype, np.integer):
+        raise InvalidWorldError(
+            f"goal {name!r}: {short_repr(states)}; give numbers of states, or a mask of {n_states} booleans, not all False"
+        )
+    if found.min() < 0 or found.max() >= n_states:
+        raise InvalidWorldError(f"goal {name!r} has states {short_repr(states)}: this world has states 0 to {n_states - 1}")
+    return ReachStatesGoal(name, found.tolist())
+
+
+def _with_ended(goal: Any, split: IndexArray, n_states: int) -> Any:
+    """A goal that is also attained in the ended copies of its states."""
+    if type(goal) is not ReachStatesGoal:
+        return goal
+    ended = [n_states + i for i, state in enumerate(split.tolist()) if state in goal.numbers]
+    return ReachStatesGoal(goal.name, [*goal.numbers, *ended])
+
+
+def _only_start(distribution: Any) -> int:
+    if distribution is None:
+        raise InvalidWorldError("where does it begin? A table alone does not say: give start=")
+    certain = np.flatnonzero(np.asarray(distribution) == 1.0)
+    if len(certain) != 1:
+        n = np.count_nonzero(distribution)
+        raise InvalidWorldError(f"the environment begins in one of {n} states; choose one with start=")
+    return int(certain[0])
+
+
+def _matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[Any, IndexArray]:
+    """A toy-text table as one matrix (S * A, S).
+
+    States that are entered both to end there and to go on become two, the ended ones numbered after all others; these
+    states are returned as well.
+    """
+    from scipy import sparse
+
+    n_states = len(table)
+    try:
+        n_actions = len(table[0])
+        entries = [
+            (s * n_actions + a, int(successor), float(probability), bool(terminated))
+            for s in range(n_states)
+            for a in range(n_actions)
+            for probability, successor, _, terminated in table[s][a]
+        ]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InvalidWorldError(
+            "a table is P[state][action] = [(probability, next state, reward, terminated), ...], with states and actions "
+            f"numbered from 0 ({type(error).__name__}: {error})"
+        ) from error
+    if not 0 <= start < n_states:
+        raise InvalidWorldError(f"start={start}: the table has states 0 to {n_states - 1}")
+    row_K, succ_K, prob_K, ends_K = (np.array(column) for column in zip(*entries, strict=True))
+    if len(succ_K) and not (succ_K.min() >= 0 and succ_K.max() < n_states):
+        raise InvalidWorldError(f"next states {succ_K.min()} to {succ_K.max()}; the table has states 0 to {n_states - 1}")
+    ends_S, passes_S = np.zeros((2, n_states), dtype=np.bool_)
+    ends_S[succ_K[ends_K & (prob_K > 0)]] = True
+    passes_S[start] = True
+    passes_S[succ_K[~ends_K & (prob_K > 0)]] = True  # also from states that are never met, which costs nothing but a number
+    split = np.flatnonzero(ends_S & passes_S)
+    ended_S = np.arange(n_states)
+    ended_S[split] = n_states + np.arange(len(split))
+    succ_K = np.where(ends_K, ended_S[succ_K], succ_K)
+    goes_on_K = (passes_S | ~ends_S)[row_K // n_actions]
+    n_all = n_states + len(split)
+    kept = (prob_K[goes_on_K], (row_K[goes_on_K], succ_K[goes_on_K]))
+    return sparse.csr_array(sparse.coo_array(kept, shape=(n_all * n_actions, n_all))), split
