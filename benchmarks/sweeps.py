@@ -30,16 +30,14 @@ def enumerated(world: Any, steps: int, folder: str) -> dict[str, float]:
     return found
 
 
-def swept_in_memory(world: Any, steps: int, workers: int, phase_2: bool) -> dict[str, float]:
+def swept_in_memory(world: Any, steps: int, workers: int) -> dict[str, float]:
     """DAG and solution in memory. Only the sweep is timed; what it peaks at includes the DAG."""
     model = load_world(world, max_steps=steps)
     dag = enumerate_dag(model, precision=_EXACT, progress=False)
-    return _swept(lambda: solve(model, PARAMS, dag=dag, workers=workers, phase_2=phase_2, progress=False))
+    return _swept(lambda: solve(model, PARAMS, dag=dag, workers=workers, progress=False))
 
 
-def swept_from_disk(
-    world: Any, steps: int, workers: int, phase_2: bool, dag_folder: str, memory_limit: str | None
-) -> dict[str, float]:
+def swept_from_disk(world: Any, steps: int, workers: int, dag_folder: str, memory_limit: str | None) -> dict[str, float]:
     """DAG in a folder, which is opened and read, solution to another. All of that is timed."""
     model = load_world(world, max_steps=steps)
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +48,6 @@ def swept_from_disk(
                 dag=open_dag(dag_folder, world=model, memory_limit=memory_limit),
                 out=Path(folder) / "run",
                 workers=workers,
-                phase_2=phase_2,
                 memory_limit=memory_limit,
                 progress=False,
             )
@@ -92,7 +89,7 @@ def _swept(job: Callable[[], Any]) -> dict[str, float]:
     solutions: list[Any] = []
     held = resident()
     found = _timed(lambda: solutions.append(job()))
-    found |= {"held": held, "V_r": float(solutions[0].values.V_r[0][0]) if solutions[0].has_robot else 0.0}
+    found |= {"held": held, "V_r": float(solutions[0].values.V_r[0][0])}
     found |= sizes_of(solutions[0].dag)
     solutions[0].close()
     return found

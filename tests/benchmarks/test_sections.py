@@ -92,7 +92,7 @@ def test_streaming_is_of_the_world_that_is_told(sections: dict[str, dict[str, An
     titles = [table["title"] for table in sections["streaming"]["tables"]]
     assert titles[0].startswith("1,144 bodies, 3,741 states")  # asymmetric_freeing, 8 steps, as documented
     rows = table_of(sections["streaming"], "1,144")
-    assert [row[""] for row in rows] == ["both phases, in memory", "both phases, from disk"]
+    assert [row[""] for row in rows] == ["1 worker, in memory", "1 worker, from disk"]
     assert re.fullmatch(r"[\d.]+x", rows[1]["time, ratio"])
 
 
