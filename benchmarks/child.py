@@ -65,7 +65,7 @@ def resident(name: str = "VmRSS") -> int:
     return 0
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Let the peak begin anew at what is resident now."""
     with contextlib.suppress(OSError):  # then the peak is that of the whole process, which is no less
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
@@ -77,7 +77,7 @@ def main() -> None:
     home = importlib.import_module(module)
     if hasattr(home, "warm_up"):
         home.warm_up(**arguments)
-    _forget_peak()
+    forget_peak()
     before, begin, cpu = resident(), time.perf_counter(), time.process_time()
     result = getattr(home, name)(**arguments)
     measured = Measured(result, time.perf_counter() - begin, time.process_time() - cpu, before, resident("VmHWM"))

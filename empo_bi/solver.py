@@ -42,7 +42,7 @@ from empo_bi.keeping import (
     write_archive,
 )
 from empo_bi.memory.budget import Budget
-from empo_bi.memory.machine import trim
+from empo_bi.memory.machine import return_what_is_freed, trim
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler, profiler_of
 from empo_bi.memory.sizes import Size
@@ -317,6 +317,7 @@ class Solver:
         )  # fmt: skip
         if self._budget.limit is not None:
             self.dag.levels.give_back()
+            return_what_is_freed()
             trim()
         budget = self._budget if chosen else Budget()  # what is there already is only opened
         sizes = sizes_for(shape, self.dag.levels.sizes, budget, workers_or_errands(self._workers, self.dag.n_profiles))

@@ -14,6 +14,8 @@ import psutil
 
 CGROUPS = Path("/sys/fs/cgroup")  # where control groups are mounted
 OWN_CGROUPS = Path("/proc/self/cgroup")  # which of them this process is in
+_M_MMAP_THRESHOLD = -3  # from malloc.h of glibc
+_LARGE = 8 << 20  # more than a chunk on its way to disk: mapping these, too, took a quarter more CPU time
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 # By version: the limit, the usage, and in memory.stat the files that are cached and can go at any time.
 _FILES = {
@@ -131,3 +133,15 @@ def trim() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # other C libraries than glibc have no such function
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def return_what_is_freed() -> None:
+    """From now on, let arrays of 8 MB or more go back to the system as soon as they are freed.
+
+    glibc maps large arrays one by one, but raises what it calls large to 32 MB once such an array has been freed; after that
+    the arrays of a level leave holes. Of a sweep over a million bodies, 250 MB were holes. Counts for the whole process, so
+    it is for those who asked for a limit.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)

@@ -207,10 +207,13 @@ class ZarrResults:
         }
 
     def _write_arrays(self, group: str, arrays: Arrays, compression: Compression) -> Json:
-        return {
-            name: self._files.write_array(group, name, array, _dimensions(name, array), compression)
-            for name, array in arrays.items()
-        }
+        """Arrays are let go one by one: meanwhile the next level grows."""
+        about = {}
+        for name in list(arrays):
+            array = arrays.pop(name)
+            about[name] = self._files.write_array(group, name, array, _dimensions(name, array), compression)
+            del array
+        return about
 
     def _collect(self, *, backlog: int = -1, through: int | None = None) -> None:
         """Take note of levels that were committed; waits as :meth:`BackgroundWriter.written` does."""
