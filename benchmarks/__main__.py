@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
+import platform
 import subprocess
 import sys
 import tempfile
 import time
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measuring import OtherWork
 from benchmarks.page import write_page
@@ -32,7 +36,9 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"some of: {', '.join(SECTIONS)} (default: all)")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--full", action="store_const", dest="size", const="full", help="the long ones, too (half an hour)")
+    size.add_argument(
+        "--full", action="store_const", dest="size", const="full", help="larger sizes and more rounds (half an hour)"
+    )
     size.add_argument("--quick", action="store_const", dest="size", const=QUICK, help="only show that all runs (a minute)")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results", help="folder for JSON and plots")
     parser.add_argument(
@@ -53,23 +59,47 @@ def main() -> int:
     sections = []
     for name in names:
         section = measured(name, arguments.size)
-        print(section.text(), flush=True)
+        print(section.text(verdicts=arguments.size != QUICK), flush=True)
         sections.append(section)
     arguments.results.mkdir(parents=True, exist_ok=True)
-    found = {"size": arguments.size, "date": time.strftime("%Y-%m-%d"), "sections": [one.as_json() for one in sections]}
+    found = {**provenance(arguments), "sections": [one.as_json() for one in sections]}
     (arguments.results / "latest.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     plots = draw(sections, arguments.results)
     docs = arguments.docs
-    if docs is None and not arguments.sections and arguments.size != QUICK:
+    has_failed = any(message.startswith(FAILED) for section in sections for message in section.missing)
+    if docs is None and not arguments.sections and arguments.size != QUICK and not has_failed:
         docs = ROOT / "docs"
     if docs is not None:
         write_page(docs, found, sections, plots)
         print(f"wrote {docs / 'benchmarks.md'}")
     print(f"wrote {arguments.results / 'latest.json'} and {len(plots)} plots")
     wanted = [one for section in sections for one in section.wanted]
-    if wanted:
+    if wanted and arguments.size != QUICK:
         print(f"\n{wanted_table(wanted).text()}")
-    return 1 if any(message.startswith(FAILED) for section in sections for message in section.missing) else 0
+    return 1 if has_failed else 0
+
+
+def provenance(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What was run, when, on what, and by which versions."""
+    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    versions = {}
+    for name in ("empo-bi", "numpy", "scipy", "numba", "zarr", "stormpy", "quantecon"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    size = [] if arguments.size == "small" else [f"--{arguments.size}"]
+    return {
+        "size": arguments.size,
+        "command": " ".join(["python -m benchmarks", *arguments.sections, *size]),
+        "date": time.strftime("%Y-%m-%d"),
+        "time": time.strftime("%H:%M:%S %Z"),
+        "commit": git.stdout.strip() or None,
+        "processor": f"{len(models)} x {models[0]}" if models else platform.processor(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
 
 
 def measured(name: str, size: str) -> Section:

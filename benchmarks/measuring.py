@@ -105,10 +105,10 @@ class OtherWork:
 
     @staticmethod
     def _busy_seconds() -> float:
-        """CPU seconds of the machine, stolen ones included, without those of this process and its children."""
+        """CPU seconds of the machine, stolen and niced ones included, without those of this process and its children."""
         machine = psutil.cpu_times()
         mine = os.times()
-        busy = machine.user + machine.system + getattr(machine, "steal", 0.0)
+        busy = sum(getattr(machine, kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq", "steal"))
         return busy - (mine.user + mine.system + mine.children_user + mine.children_system)
 
 

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Section, wanted_table
+from benchmarks.sizes import QUICK
 
 HEAD = """<!-- Written by `python -m benchmarks`; changes made here are lost with the next run. -->
 
 # Benchmarks
 
-All numbers on this page are of one run of one command, `{command}` ({date}); repeat it with
+All numbers on this page are of one run of one command, `{command}`, on {date}: {processor}, Python
+{python}, {versions}. Repeat it with
 
-    make bench                        # a few minutes
-    python -m benchmarks --full       # all that is shown here, half an hour
+    make bench                        # python -m benchmarks, some minutes
+    python -m benchmarks --full       # larger sizes, more rounds: half an hour
     python -m benchmarks storm spin   # some sections only; python -m benchmarks --help lists them
 
 It writes `benchmarks/results/latest.json` and the plots beside it, and this page. Peers are optional: `pip install
@@ -34,9 +36,12 @@ def write_page(folder: Path, found: dict[str, Any], sections: Sequence[Section],
     (folder / "pictures").mkdir(exist_ok=True)
     for plot in plots:
         shutil.copy(plot, folder / "pictures" / plot.name)
-    command = "python -m benchmarks" + ("" if found["size"] == "small" else f" --{found['size']}")
-    parts = [HEAD.format(command=command, date=found["date"])]
-    wanted = [one for section in sections for one in section.wanted]
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    parts = [HEAD.format(**{**found, "versions": versions})]
+    is_quick = found["size"] == QUICK
+    if is_quick:
+        parts.append("**These sizes are too small to mean anything: `--quick` only shows that everything runs.**")
+    wanted = [] if is_quick else [one for section in sections for one in section.wanted]
     if wanted:
         parts += ["## What was wanted, and what was reached", wanted_table(wanted).markdown().split("\n", 2)[2]]
         failed = [one for one in wanted if not one.is_met]

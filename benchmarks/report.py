@@ -112,9 +112,9 @@ class Section:
         """Note a figure that was wanted; see :class:`Wanted`."""
         self.wanted.append(Wanted(what, measured, **bounds))
 
-    def text(self) -> str:
+    def text(self, *, verdicts: bool = True) -> str:
         parts = [f"{self.title}\n{'=' * len(self.title)}", *(table.text() for table in self.tables)]
-        if self.wanted:
+        if self.wanted and verdicts:
             parts.append(wanted_table(self.wanted).text())
         parts += [f"Not measured: {message}" for message in self.missing]
         parts.append(f"{self.seconds:.0f} s; others used {self.others:.2f} cores meanwhile")

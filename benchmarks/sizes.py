@@ -39,7 +39,7 @@ SIZES = {
         streaming_workers=(1,), streaming_horizons=(3, 6), growth_rooms=(2, 3), growth_goals=(1, 4),
     ),
     "small": Sizes(
-        5, 2**28, 5, 15, 12, 70_000, 64, 5_400_000, 15, 18, 50, (5, 10, 15, 20, 30, 60), 5.0, startup_cold_runs=1,
+        5, 2**28, 5, 15, 12, 70_000, 64, 5_400_000, 15, 18, 30, (5, 10, 15, 20, 30, 60), 5.0, startup_cold_runs=1,
         streaming_rounds=1, streaming_workers=(1,), streaming_horizons=(15, 60), growth_rooms=(3, 5, 8, 12, 16, 20),
         growth_goals=(1, 10, 50, 200),
     ),

@@ -32,7 +32,7 @@ def measure(sizes: Sizes) -> Section:
     section.about.append(
         f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 1e9:.0f} GB. *Copy* counts bytes read and written, one "
         f"core. *Gather* reads rows of {_ROW} float32 numbers, each once, and adds them up: anywhere, or (*local*) at "
-        "places near each other, as in a level; the table is larger than any cache. *Disk* is a file of random bytes in the "
+        "places near each other, as in a level. *Disk* is a file of random bytes in the "
         "folder for temporary files, written and flushed (`fsync`), and read back (from the page cache, if it is there)."
     )
     rng = np.random.default_rng(0)

@@ -22,10 +22,10 @@ def measure(sizes: Sizes) -> Section:
     section.about.append(
         f"{mdp.n_states:,} states, {mdp.n_actions} actions, {mdp.matrix.nnz:,} entries, {mdp.steps} steps: the greatest "
         "probability to reach a goal, in float64 throughout. We get it as an `ArrayWorld` and sweep phase 1 with "
-        "`beta_h = inf` for all goals at once, over the levels as they are reached from state 0, with two workers and with "
-        "one; quantecon runs its `backward_induction` once per goal (problems are prepared beforehand; it keeps policies "
-        "as well), scipy and numpy likewise. All answers are compared, ours on the first level and on one in the middle, "
-        "where all states have been reached; the largest difference is in the last column."
+        "`beta_h = inf` for all goals at once, over the levels as they are reached from state 0, with two workers (which is "
+        "what ratios are about) and with one; quantecon runs its `backward_induction` once per goal, on one core (problems "
+        "are prepared beforehand; it keeps policies as well), scipy and numpy likewise. All answers are compared, ours for "
+        "all states of the first level and of one in the middle; the largest difference is in the last column."
     )
     one = _one_goal(section, mdp, sizes.rounds)
     many = _all_goals(section, mdp, max(1, sizes.rounds // 2), one)
@@ -89,7 +89,7 @@ def _all_goals(section: Section, mdp: RandomMdp, rounds: int, one: float | None)
         else:
             difference = _difference(run.result, expected)
         _row(table, name, run, runs["empo_bi, 2 workers"], difference)
-    section.figures["18 goals, scipy all goals at once"] = _ratio(runs, "scipy sparse, all goals") or math.nan
+    section.figures[f"{n_goals} goals, scipy all goals at once"] = _ratio(runs, "scipy sparse, all goals") or math.nan
     return _ratio(runs, "quantecon")
 
 
