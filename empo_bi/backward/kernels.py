@@ -400,7 +400,8 @@ def robot_block(  # type: ignore[no-untyped-def]
         weight_HG = weight_NHG[m if weight_NHG.shape[0] > 1 else 0]
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
         if is_given:
-            joint_U[:] = joint_MU[m]
+            for u in range(U):  # a slice would compile numba's complaints about shapes, two seconds of the first start
+                joint_U[u] = joint_MU[m, u]
         else:
             marginals(pi_MAHG[m], weight_HG, marginal_HA)
             joint_of(marginal_HA, action_UH, joint_U, others_HU)

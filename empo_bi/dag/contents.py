@@ -25,6 +25,7 @@ from empo_bi.world.gridworld import GridWorld
 # Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.
 NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
 NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
+NOT_PART_OF_A_WORLD |= {"_profiles", "_present_state", "_digest_of_arrays"}  # what array worlds remember, and where they are
 
 _PLAIN = {bool, int, float, complex, str, bytes, tuple, list, dict, type(None), np.ndarray}  # what pickle tells rightly
 _OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {

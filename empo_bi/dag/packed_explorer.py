@@ -157,6 +157,8 @@ class PackedExplorer:
                 self._index.add(piece.key_BW)
             self._expanding += [t] if len(piece.expanded) else []
         self._step = len(done)
+        # Without a frontier everything has been found, if only its last record is missing.
+        self._first, self._members = len(self._index), range(0)
         if frontier:
             self._first, self._members = frontier[0].added.start, frontier[0].members  # type: ignore[union-attr]
 

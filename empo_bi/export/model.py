@@ -17,6 +17,7 @@ from empo_bi.export.model_states import ModelStates
 from empo_bi.runtime.interrupts import kept_interrupts
 from empo_bi.runtime.new_files import appearing, checked_place
 from empo_bi.runtime.progress import level_bar
+from empo_bi.world.packed import PackedWorld
 
 OPTIMA = ("max", "min")
 
@@ -122,12 +123,14 @@ def export(
     title = "a Python world" if dag.world is None else title_of(dag.world)
     content = Content(title, _remarks(dag, states, choices), states.n_states, choices, labels)
     count, n_choices, n_branches = LabelCount(labels), 0, 0
+    # Levels of an array world may end before its horizon, where all states are terminal.
+    last_step = dag.world.max_steps if isinstance(dag.world, PackedWorld) else dag.horizon
     with appearing(file) as unfinished, kept_interrupts() as interrupts:
         bar = level_bar(f"writing {file.name}", dag.horizon + 1, progress, n_states=states.n_states)
         with unfinished.open("wb") as handle, bar:
             writer = writer_for(handle, file.parent, content)
             for block in states.blocks():
-                chosen = choices.of_block(block, dag.horizon)
+                chosen = choices.of_block(block, last_step)
                 count.add(chosen)
                 writer.add(chosen)
                 n_choices, n_branches = n_choices + len(chosen.name_C), n_branches + len(chosen.target_K)

@@ -8,17 +8,17 @@ import numpy as np
 
 from empo_bi.backward.goals import GoalColumns
 from empo_bi.errors import did_you_mean, short_repr
-from empo_bi.world.goals import ReachGoal
+from empo_bi.world.goals import ReachGoal, ReachStatesGoal
 
 LISTED = 20
 
 
 def label_of(goal: Any) -> str:
-    """A short name: ``8,2`` or ``1,2 to 1,3`` for goals of reaching cells, or else how the goal prints."""
+    """A short name: ``8,2`` or ``1,2 to 1,3`` for cells, the name of a set of states, or else how the goal prints."""
     if isinstance(goal, ReachGoal):
         x1, y1, x2, y2 = goal.target_rect
         return f"{x1},{y1}" if (x1, y1) == (x2, y2) else f"{x1},{y1} to {x2},{y2}"
-    return short_repr(goal, 30)
+    return goal.name if isinstance(goal, ReachStatesGoal) else short_repr(goal, 30)
 
 
 def goal_number(columns: GoalColumns, human: int, asked: Any) -> int:
@@ -45,7 +45,9 @@ def goal_number(columns: GoalColumns, human: int, asked: Any) -> int:
             return g
     if isinstance(asked, str):
         names = columns.names[h][: len(known)]
-        spellings = [{name, repr(goal), _plain(label)} for name, goal, label in zip(names, known, labels, strict=True)]
+        spellings = [
+            {name, repr(goal), label, _plain(label)} for name, goal, label in zip(names, known, labels, strict=True)
+        ]
         for g, spelled in enumerate(spellings):
             if asked in spelled or _plain(asked) in spelled or _plain(asked) == _corners(known[g]):
                 return g

@@ -107,6 +107,7 @@ class StoredArray:
     dtype: np.dtype[Any]
     chunk_shape: tuple[int, ...]
     codecs: list[str]
+    is_plain: bool = True  # little-endian, with chunks where we put them
 
     @classmethod
     def from_json(cls, data: bytes) -> StoredArray:
@@ -116,13 +117,23 @@ class StoredArray:
             raise ValueError(f"{found['node_type']!r} of zarr format {found['zarr_format']!r}, not an array of format 3")
         chunk_shape = found["chunk_grid"]["configuration"]["chunk_shape"]
         codecs = [str(codec["name"]) for codec in found["codecs"]]
-        return cls(tuple(found["shape"]), np.dtype(found["data_type"]), tuple(chunk_shape), codecs)
+        order = (found["codecs"][0].get("configuration") or {}).get("endian", "little")
+        keys = found["chunk_key_encoding"]
+        separator = (keys.get("configuration") or {}).get("separator", "/")
+        is_plain = (order, keys["name"], separator, found["chunk_grid"]["name"]) == ("little", "default", "/", "regular")
+        is_plain = is_plain and not found.get("storage_transformers")
+        return cls(tuple(found["shape"]), np.dtype(found["data_type"]), tuple(chunk_shape), codecs, is_plain)
 
     @property
     def is_ours(self) -> bool:
         """Whether it is laid out as :func:`array_files` does it: whole rows, codecs that we write."""
         whole_rows = tuple(max(1, n) for n in self.shape[1:])
-        return self.codecs in _OURS and len(self.chunk_shape) == len(self.shape) and self.chunk_shape[1:] == whole_rows
+        return (
+            self.is_plain
+            and self.codecs in _OURS
+            and len(self.chunk_shape) == len(self.shape)
+            and self.chunk_shape[1:] == whole_rows
+        )
 
     @property
     def n_chunks(self) -> int:

@@ -96,6 +96,10 @@ class ZarrFiles:
         where all rows are asked for.
         """
         stored = self._described(group, name, about, sync(self._get(f"{group}/{name}/zarr.json")))
+        if not stored.is_ours:
+            rows = self.read_array(group, name, about)
+            yield slice(0, len(places)), rows[places.start : places.stop] if isinstance(places, range) else rows[places]
+            return
         n_rows, crc32 = stored.chunk_shape[0], 0
         for c in _chunks_of(places, n_rows):
             first = c * n_rows
@@ -110,11 +114,16 @@ class ZarrFiles:
             raise DamagedStoreError(self._differs(group, name))
 
     async def _get(self, key: str) -> bytes | Exception | None:
-        """The bytes of a file; None if there is none, or what the store says of a damaged one."""
+        """The bytes of a file; None if there is none, or what the store says of a damaged one.
+
+        An error of the machine (no permission, no network) says nothing about the store, and is raised.
+        """
         try:
             if not getattr(self._store, "_is_open", True):  # a zip file that nobody has read yet does not open itself
                 await self._store._open()
             found = await self._store.get(key, default_buffer_prototype())
+        except OSError:
+            raise
         except Exception as error:
             return error
         return None if found is None else found.to_bytes()

@@ -21,6 +21,12 @@ from empo_bi.world.packed import PackedWorld
 IndexArray = npt.NDArray[np.int64]
 NumberedState = tuple[int, int]
 
+_OWN_ATTRIBUTES = {
+    "max_steps", "n_states", "n_profiles", "agents", "action_space", "action_names", "human_agent_indices",
+    "robot_agent_indices", "start", "ended_copies", "possible_goal_generator", "possible_goal_sampler", "_begin_R",
+    "_succ_K", "_prob_K", "_present_state", "_profiles", "_digest_of_arrays", "_np_random", "_np_random_seed",
+}  # fmt: skip
+
 
 class NumberedStates:
     """States ``(step, number)``: a key is the number."""
@@ -41,8 +47,10 @@ class NumberedStates:
             step, number = map(index, state)
         except (TypeError, ValueError):
             raise InvalidStateError(f"{short_repr(state)} is no state of this world: a state is (step, number)") from None
-        if step < 0 or number < 0:
-            raise InvalidStateError(f"{short_repr(state)} is no state of this world: step and number are 0 or more")
+        if not (0 <= step < 2**31 and 0 <= number < 2**31):
+            raise InvalidStateError(
+                f"{short_repr(state)} is no state of this world: step and number are 0 or more, and int32"
+            )
         return step, number
 
 
@@ -75,6 +83,8 @@ class ArrayWorld(PackedWorld):
     Attributes
     ----------
     n_states, n_profiles : int
+    ended_copies : dict
+        Of worlds made by :meth:`from_gymnasium`: states that may or may not be the end, and the numbers of their ends.
 
     Raises
     ------
@@ -123,17 +133,23 @@ class ArrayWorld(PackedWorld):
         self.agents = tuple(range(n_agents))
         self.action_space = spaces.Discrete(n_actions)
         self.action_names = [f"action {a}" for a in range(n_actions)] if action_names is None else list(action_names)
-        self.human_agent_indices = [0] if humans is None else [_whole("humans", i, 0) for i in humans]
+        self.human_agent_indices = [0] if humans is None else _checked_roles("humans", humans, n_agents)
         others = [i for i in self.agents if i not in self.human_agent_indices]
-        self.robot_agent_indices = others if robots is None else [_whole("robots", i, 0) for i in robots]
+        self.robot_agent_indices = others if robots is None else _checked_roles("robots", robots, n_agents)
+        both = set(self.human_agent_indices) & set(self.robot_agent_indices)
+        if both:
+            raise InvalidWorldError(
+                f"agent {min(both)} is among the humans and among the robots; an agent is one or neither"
+            )
         self.start = _whole("start", start, 0)
         if self.start >= self.n_states:
             raise InvalidWorldError(f"start={start}: this world has states 0 to {self.n_states - 1}")
         self._begin_R, self._succ_K, self._prob_K = self._checked_rows(matrix)
         for array in (self._begin_R, self._succ_K, self._prob_K):
             array.flags.writeable = False
+        self.ended_copies: dict[int, int] = {}
         self.possible_goal_generator = TabularGoalGenerator(_goals(goals, self.n_states), weights)
-        self._state: NumberedState = (0, self.start)
+        self._present_state: NumberedState = (0, self.start)
 
     @classmethod
     def from_gymnasium(
@@ -166,11 +182,13 @@ class ArrayWorld(PackedWorld):
                 f"{short_repr(environment)} has no table P of exact probabilities, which toy-text environments have; give "
                 "such an environment, or the table itself"
             )
-        if start is None:
-            start = _only_start(getattr(bare, "initial_state_distrib", None))
-        matrix, split = _matrix_of_table(table, start)
-        chosen = [_with_ended(goal, split, len(table)) for goal in _goals(goals, len(table))]
-        return cls(matrix, max_steps=max_steps, goals=chosen, start=start, **options)
+        given = getattr(bare, "initial_state_distrib", None)
+        start = _only_start(given) if start is None else _whole("start", start, 0)
+        matrix, ended_copies = _matrix_of_table(table, start)
+        chosen = [_with_ended(goal, ended_copies) for goal in _goals(goals, len(table))]
+        world = cls(matrix, max_steps=max_steps, goals=chosen, start=start, **options)
+        world.ended_copies = ended_copies
+        return world
 
     def __str__(self) -> str:
         return repr(self)
@@ -207,9 +225,18 @@ class ArrayWorld(PackedWorld):
         state, profile = divmod(int(row), self.n_profiles)
         return f"state {state}, profile {profile}"
 
+    @property
+    def content_key(self) -> str | None:
+        """Tells its transitions from others', also in another process.
+
+        None for a subclass, or where somebody has put more on it: then all of that counts.
+        """
+        is_plain = type(self) is ArrayWorld and vars(self).keys() <= _OWN_ATTRIBUTES
+        return self._digest_of_arrays if is_plain else None
+
     @cached_property
-    def content_key(self) -> str:
-        """Tells its transitions from others', also in another process; computed once, since the arrays never change."""
+    def _digest_of_arrays(self) -> str:
+        """Computed once, since the arrays never change."""
         digest = hashlib.sha256(repr((self.max_steps, self.start, len(self.agents), int(self.action_space.n))).encode())
         for array in (self._begin_R, self._succ_K, self._prob_K):
             digest.update(array.data)
@@ -218,32 +245,32 @@ class ArrayWorld(PackedWorld):
     # --- for people ---------------------------------------------------------------------------------------------------
 
     def get_state(self) -> NumberedState:
-        return self._state
+        return self._present_state
 
     def set_state(self, state: Any) -> None:
-        self._state = self._checked_state(state)
+        self._present_state = self._checked_state(state)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
-        self._state = (0, self.start)
-        return self._state, {}
+        self._present_state = (0, self.start)
+        return self._present_state, {}
 
     def initial_state(self) -> NumberedState:
         return (0, self.start)
 
     def is_terminal(self, state: Any = None) -> bool:
-        step, number = self._state if state is None else self._checked_state(state)
+        step, number = self._present_state if state is None else self._checked_state(state)
         first = number * self.n_profiles
         return step >= self.max_steps or self._begin_R[first] == self._begin_R[first + self.n_profiles]
 
-    def transition_probabilities(self, state: Any, actions: Sequence[int]) -> Transitions | None:
+    def transition_probabilities(self, state: Any, actions: int | Sequence[int]) -> Transitions | None:
         """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
         step, number = self._checked_state(state)
         n_actions = int(self.action_space.n)
-        profile = [index(action) for action in actions]
+        profile = [index(action) for action in ([actions] if hasattr(actions, "__index__") else actions)]
         if len(profile) != len(self.agents) or not all(0 <= action < n_actions for action in profile):
             raise InvalidActionError(
-                f"actions {list(actions)!r}: expected one action per agent, {counted(len(self.agents), 'number')} from 0 to "
+                f"actions {actions!r}: expected one action per agent, {counted(len(self.agents), 'number')} from 0 to "
                 f"{n_actions - 1}"
             )
         if self.is_terminal((step, number)):
@@ -307,6 +334,13 @@ def _whole(name: str, value: Any, least: int) -> int:
     return index(value)
 
 
+def _checked_roles(name: str, agents: Sequence[int], n_agents: int) -> list[int]:
+    found = [_whole(name, agent, 0) for agent in agents]
+    if len(set(found)) < len(found) or any(agent >= n_agents for agent in found):
+        raise InvalidWorldError(f"{name}={short_repr(agents)}; give different agents from 0 to {n_agents - 1}")
+    return found
+
+
 def _stacked(transitions: Any) -> tuple[Any, int, int]:
     """All profiles in one CSR matrix (S * J, S) without zeros, and S and J."""
     from scipy import sparse  # takes a fifth of a second to import
@@ -320,6 +354,12 @@ def _stacked(transitions: Any) -> tuple[Any, int, int]:
         ) from error
     if not matrices:
         raise InvalidWorldError("transitions is empty; give a matrix per action profile")
+    flat = next((one.shape for one in matrices if one.ndim != 2), None)
+    if flat is not None:
+        raise InvalidWorldError(
+            f"transitions: found shape {flat}; give a matrix (S, S) per action profile, or one (S * J, S)"
+        )
+    least = min(_least(one) for one in (transitions if is_list else [transitions]))
     n_rows, n_states = matrices[0].shape
     wrong = next((one.shape for one in matrices if one.shape != (n_rows, n_states)), None)
     if wrong is not None or n_states == 0 or n_rows % n_states or n_rows == 0 or (is_list and n_rows != n_states):
@@ -336,22 +376,29 @@ def _stacked(transitions: Any) -> tuple[Any, int, int]:
         stacked = matrices[0].copy()  # the user's own stays as it is
     stacked.sum_duplicates()
     stacked.eliminate_zeros()
+    if least < 0 and not (stacked.data < 0).any():  # where entries of the same row and column hide it
+        raise InvalidWorldError(f"transitions has a probability of {least}; give 0 or more")
     return stacked, n_states, n_profiles
+
+
+def _least(matrix: Any) -> float:
+    """The least entry as it was given, before those of the same place are added up."""
+    return float(np.min(getattr(matrix, "data", matrix) if hasattr(matrix, "tocsr") else matrix, initial=0.0))
 
 
 def _goals(goals: Mapping[str, Any] | Sequence[Any], n_states: int) -> list[PossibleGoal]:
     if not isinstance(goals, Mapping):
-        if isinstance(goals, Sequence) and goals and all(isinstance(goal, PossibleGoal) for goal in goals):
-            return list(goals)
         if isinstance(goals, str) or not hasattr(goals, "__iter__"):
             raise InvalidWorldError(f"goals={short_repr(goals)}; give names with states, such as {{'home': [3]}}")
-        goals = {f"goal {g}": states for g, states in enumerate(goals)}
+        goals = {getattr(states, "name", f"goal {g}"): states for g, states in enumerate(goals)}
     if not goals:
         raise InvalidWorldError("there are no goals; give names with states, such as {'home': [3]}")
     return [_goal(str(name), states, n_states) for name, states in goals.items()]
 
 
 def _goal(name: str, states: Any, n_states: int) -> Any:
+    if type(states) is ReachStatesGoal and max(states.numbers, default=0) >= n_states:
+        raise InvalidWorldError(f"{states!r} asks for state {states.numbers[-1]}: this world has states 0 to {n_states - 1}")
     if hasattr(states, "is_achieved"):
         return states
     found = np.atleast_1d(np.asarray(states))
@@ -366,12 +413,16 @@ def _goal(name: str, states: Any, n_states: int) -> Any:
     return ReachStatesGoal(name, found.tolist())
 
 
-def _with_ended(goal: Any, split: IndexArray, n_states: int) -> Any:
+def _with_ended(goal: Any, ended_copies: Mapping[int, int]) -> Any:
     """A goal that is also attained in the ended copies of its states."""
-    if type(goal) is not ReachStatesGoal:
+    if not ended_copies:
         return goal
-    ended = [n_states + i for i, state in enumerate(split.tolist()) if state in goal.numbers]
-    return ReachStatesGoal(goal.name, [*goal.numbers, *ended])
+    if type(goal) is not ReachStatesGoal:
+        raise InvalidWorldError(
+            f"goal {short_repr(goal)}: states {short_repr(list(ended_copies))} may or may not be the end, and become two "
+            "each, which a goal of your own does not know; give its states by their numbers"
+        )
+    return ReachStatesGoal(goal.name, [*goal.numbers, *(ended_copies[n] for n in goal.numbers if n in ended_copies)])
 
 
 def _only_start(distribution: Any) -> int:
@@ -384,19 +435,24 @@ def _only_start(distribution: Any) -> int:
     return int(certain[0])
 
 
-def _matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[Any, IndexArray]:
+def _matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[Any, dict[int, int]]:
     """A toy-text table as one matrix (S * A, S).
 
-    States that are entered both to end there and to go on become two, the ended ones numbered after all others; these
-    states are returned as well.
+    States that are entered both to end there and to go on become two, the ended ones numbered after all others; these are
+    returned as well, by the numbers of the others.
     """
     from scipy import sparse
 
     n_states = len(table)
+    if not 0 <= start < n_states:
+        raise InvalidWorldError(f"start={start}: the table has states 0 to {n_states - 1}")
     try:
         n_actions = len(table[0])
+        odd = next((s for s in range(n_states) if set(table[s]) != set(range(n_actions))), None)
+        if odd is not None:
+            raise ValueError(f"state {odd} has actions {sorted(table[odd])}, state 0 has {n_actions}")
         entries = [
-            (s * n_actions + a, int(successor), float(probability), bool(terminated))
+            (s * n_actions + a, index(successor), float(probability), bool(terminated))
             for s in range(n_states)
             for a in range(n_actions)
             for probability, successor, _, terminated in table[s][a]
@@ -404,13 +460,14 @@ def _matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[Any, IndexAr
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InvalidWorldError(
             "a table is P[state][action] = [(probability, next state, reward, terminated), ...], with states and actions "
-            f"numbered from 0 ({type(error).__name__}: {error})"
+            f"numbered from 0, the same actions everywhere ({type(error).__name__}: {error})"
         ) from error
-    if not 0 <= start < n_states:
-        raise InvalidWorldError(f"start={start}: the table has states 0 to {n_states - 1}")
-    row_K, succ_K, prob_K, ends_K = (np.array(column) for column in zip(*entries, strict=True))
+    row_K, succ_K = (np.array([entry[i] for entry in entries], dtype=np.int64) for i in (0, 1))
+    prob_K, ends_K = np.array([entry[2] for entry in entries]), np.array([entry[3] for entry in entries], dtype=np.bool_)
     if len(succ_K) and not (succ_K.min() >= 0 and succ_K.max() < n_states):
         raise InvalidWorldError(f"next states {succ_K.min()} to {succ_K.max()}; the table has states 0 to {n_states - 1}")
+    if not (prob_K >= 0).all():
+        raise InvalidWorldError(f"the table has a probability of {prob_K[~(prob_K >= 0)][0]}; give 0 or more")
     ends_S, passes_S = np.zeros((2, n_states), dtype=np.bool_)
     ends_S[succ_K[ends_K & (prob_K > 0)]] = True
     passes_S[start] = True
@@ -419,7 +476,8 @@ def _matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[Any, IndexAr
     ended_S = np.arange(n_states)
     ended_S[split] = n_states + np.arange(len(split))
     succ_K = np.where(ends_K, ended_S[succ_K], succ_K)
-    goes_on_K = (passes_S | ~ends_S)[row_K // n_actions]
+    goes_on_K = (passes_S | ~ends_S)[row_K // max(1, n_actions)]
     n_all = n_states + len(split)
     kept = (prob_K[goes_on_K], (row_K[goes_on_K], succ_K[goes_on_K]))
-    return sparse.csr_array(sparse.coo_array(kept, shape=(n_all * n_actions, n_all))), split
+    matrix = sparse.csr_array(sparse.coo_array(kept, shape=(n_all * n_actions, n_all)))
+    return matrix, {int(s): int(ended_S[s]) for s in split}

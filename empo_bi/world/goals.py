@@ -7,6 +7,7 @@ have in a state, with weights; a sampler draws one. Reach goals know the rectang
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -119,7 +120,9 @@ class ReachStatesGoal(PossibleGoal):
     def __init__(self, name: str, numbers: Sequence[int], index: int | None = None) -> None:
         super().__init__(None, index)
         self.name = str(name)
-        self.numbers = tuple(sorted({int(number) for number in numbers}))
+        self.numbers = tuple(sorted({operator.index(number) for number in numbers}))
+        if self.numbers and self.numbers[0] < 0:
+            raise ValueError(f"goal {name!r} has state {self.numbers[0]}; states are numbered from 0")
         self._freeze()
 
     def is_achieved(self, state: Any) -> int:
@@ -128,7 +131,7 @@ class ReachStatesGoal(PossibleGoal):
     def mask(self, n_states: int) -> npt.NDArray[np.bool_]:
         """Which of ``n_states`` states it is about."""
         mask = np.zeros(n_states, dtype=np.bool_)
-        mask[list(self.numbers)] = True
+        mask[[number for number in self.numbers if number < n_states]] = True
         return mask
 
     def __eq__(self, other: object) -> bool:

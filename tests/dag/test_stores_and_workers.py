@@ -109,13 +109,13 @@ def test_a_level_that_was_read_ahead_is_not_read_again(tmp_path: Path, monkeypat
     plain = enumerate_dag(world, store=tmp_path / "dag", progress=False)
     dag = open_dag(tmp_path / "dag")
     read: list[str] = []
-    original = ZarrFiles.read_array
+    original = ZarrFiles.read_arrays
 
-    def counting(self: ZarrFiles, group: str, name: str, about: Any) -> Any:
-        read.append(f"{group}/{name}")
-        return original(self, group, name, about)
+    def counting(self: ZarrFiles, group: str, abouts: Any) -> Any:
+        read.extend(f"{group}/{name}" for name in abouts)
+        return original(self, group, abouts)
 
-    monkeypatch.setattr(ZarrFiles, "read_array", counting)
+    monkeypatch.setattr(ZarrFiles, "read_arrays", counting)
     dag.prefetch(5)
     assert np.array_equal(dag.level(5).succ_K, plain.level(5).succ_K)
     ours = [name for name in read if not name.startswith("level_00006")]

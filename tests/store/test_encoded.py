@@ -99,3 +99,23 @@ def test_what_others_have_packed_anew_is_read_by_zarr(tmp_path: Path, chunks: tu
     zarr.create_array(tmp_path / "g" / "a", data=array + 1, chunks=chunks, overwrite=True)
     with pytest.raises(DamagedStoreError, match="checksum differs"):
         files.read_array("g", "a", about)
+
+
+@pytest.mark.parametrize("how", ["halved rows", "big-endian", "dots"])
+def test_rows_of_what_others_have_packed_anew_are_right(tmp_path: Path, how: str) -> None:
+    array = np.arange(40, dtype=np.int32).reshape(10, 4)
+    files = ZarrFiles("here", zarr.storage.LocalStore(tmp_path))
+    about = files.write_array("g", "a", array, ("x", "y"), Compression())
+    options: dict[str, Any] = {"chunks": (10, 2) if how == "halved rows" else (10, 4)}
+    if how == "big-endian":
+        options["serializer"] = zarr.codecs.BytesCodec(endian="big")
+    if how == "dots":
+        options["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
+    blosc: Any = BloscCodec(cname="zstd", clevel=3, shuffle="shuffle", typesize=4)
+    zarr.create_array(
+        tmp_path / "g" / "a", data=array, compressors=[blosc, Crc32cCodec()], filters=None, overwrite=True, **options
+    )
+    np.testing.assert_array_equal(files.read_array("g", "a", about), array)
+    for places in (range(2, 4), range(10), np.array([1, 7])):
+        rows = np.concatenate([rows for _, rows in files.read_pieces("g", "a", about, places)])
+        np.testing.assert_array_equal(rows, array[places])

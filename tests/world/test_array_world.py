@@ -34,6 +34,7 @@ from empo_bi import (
     plan,
     solve,
 )
+from empo_bi.store.zarr_levels import ZarrLevels
 
 GREEDY = Params(beta_h=math.inf)
 
@@ -370,3 +371,112 @@ def test_the_users_arrays_stay_as_they_are() -> None:
     ArrayWorld(matrix, max_steps=2, goals=[np.array([True, False])])
     matrix.data[0] = 0.5  # still writable
     np.testing.assert_array_equal(matrix.data, data)
+
+
+def test_a_run_killed_before_its_last_record_continues_with_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All levels are committed, and end before the horizon; only the record that they are complete is missing."""
+    matrix = sparse.csr_array(([0.5, 0.5, 1, 1], ([0, 0, 1, 2], [1, 2, 3, 3])), shape=(4, 4))
+
+    def made() -> Any:
+        return enumerate_dag(ArrayWorld([matrix], max_steps=9, goals={"end": [3]}), store=tmp_path / "dag", progress=False)
+
+    def killed(levels: Any) -> None:
+        levels._wait()
+        raise InterruptedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ZarrLevels, "finish", killed)
+        with pytest.raises(InterruptedError):
+            made()
+    dag = made()
+    assert [sorted(dag.states(t)) for t in range(dag.horizon + 1)] == [[(0, 0)], [(1, 1), (1, 2)], [(2, 3)]]
+    assert dag.is_finished
+
+
+class Timed(ArrayWorld):
+    """Every transition takes as long as an attribute says."""
+
+    speed = 1.0
+
+    def transition_durations(self, state: Any, actions: Any, transitions: Any) -> list[float]:
+        return [self.speed] * len(transitions)
+
+
+def test_attributes_of_a_subclass_are_part_of_the_question(tmp_path: Path) -> None:
+    def value(speed: float, out: Path | None) -> float:
+        world = Timed([np.array([[0.5, 0.5], [0.0, 1.0]])], max_steps=3, goals={"one": [1]})
+        world.speed = speed
+        params = Params(beta_h=math.inf, gamma_h=0.8)
+        solution = solve(world, params, phase_2=False, precision="float64", out=out, progress=False)
+        return float(solution.Vh[0, 0][0][ReachStatesGoal("one", [1])])
+
+    alone = {speed: value(speed, None) for speed in (1.0, 5.0)}
+    assert alone[1.0] > 2 * alone[5.0]
+    for speed, expected in alone.items():
+        assert value(speed, tmp_path / "runs") == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            {0: {0: [(1.0, 1, 0, False)]}, 1: {0: [(1.0, 1, 0, True)], 1: [(1.0, 0, 0, True)]}},
+            r"state 1 has actions \[0, 1\]",
+        ),
+        ({0: {0: [(1.0, 1.7, 0, False)]}, 1: {0: [(1.0, 1, 0, True)]}}, "numbered from 0"),
+        ({0: {0: [(1.5, 0, 0, False), (-0.5, 0, 0, False)]}}, "probability of -0.5"),
+        ({0: {0: [(1.0, 3, 0, False)]}}, "next states 3 to 3"),
+        ({0: {0: [(1.0, 0)]}}, "expected 4, got 2"),
+    ],
+)
+def test_odd_tables_are_refused(table: Any, message: str) -> None:
+    with pytest.raises(InvalidWorldError, match=message):
+        ArrayWorld.from_gymnasium(table, max_steps=2, goals=[[0]], start=0)
+
+
+def test_goals_of_ones_own_are_refused_where_states_become_two() -> None:
+    table = {0: {0: [(0.5, 1, 0.0, True), (0.5, 1, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}
+    with pytest.raises(InvalidWorldError, match=r"states \[0, 1\] may or may not be the end"):
+        ArrayWorld.from_gymnasium(table, max_steps=2, goals={"odd": Odd()}, start=0)
+    assert ArrayWorld.from_gymnasium(table, max_steps=2, goals=[[0]], start=0).ended_copies == {0: 2, 1: 3}
+
+
+def test_hidden_negative_entries_and_flat_lists_are_refused() -> None:
+    twice = sparse.coo_array(([1.5, -0.5], ([0, 0], [0, 0])), shape=(1, 1))
+    with pytest.raises(InvalidWorldError, match=r"probability of -0.5"):
+        ArrayWorld([twice], max_steps=2, goals=[[0]])
+    with pytest.raises(InvalidWorldError, match=r"found shape \(2,\)"):
+        ArrayWorld([[1, 0], [0, 1]], max_steps=2, goals=[[0]])
+
+
+@pytest.mark.parametrize(
+    "roles", [{"humans": [1]}, {"humans": [0, 0]}, {"robots": [5]}, {"humans": [0], "robots": [0]}, {"humans": [-1]}]
+)
+def test_roles_are_checked(roles: dict[str, Any]) -> None:
+    with pytest.raises(InvalidWorldError, match="agent"):
+        ArrayWorld([EYE], max_steps=2, goals=[[0]], **roles)
+
+
+def test_goals_out_of_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="states are numbered from 0"):
+        ReachStatesGoal("a", [-1])
+    with pytest.raises(InvalidWorldError, match="asks for state 99"):
+        ArrayWorld([EYE], max_steps=2, goals=[ReachStatesGoal("a", [99])])
+    dag = enumerate_dag(walk(), progress=False)
+    with pytest.raises(InvalidStateError):
+        dag.place_of((1, 10**30))
+
+
+def test_a_goal_is_called_by_its_name() -> None:
+    solution = solve(walk(), Params(), phase_2=False, progress=False)
+    table = solution.to_pandas("Vh", goals="near")
+    assert len(table) > 0
+    with pytest.raises(ValueError, match="these, numbered from 0: near; far"):
+        solution.to_pandas("Vh", goals="nearest")
+
+
+def test_one_agent_may_be_told_its_action_alone() -> None:
+    world = walk()
+    assert world.transition_probabilities((0, 0), 1) == world.transition_probabilities((0, 0), [1])
