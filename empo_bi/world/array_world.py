@@ -195,9 +195,9 @@ class ArrayWorld(PackedWorld):
 
     def __repr__(self) -> str:
         return (
-            f"<ArrayWorld: {counted(self.n_states, 'state')}, {counted(len(self.agents), 'agent')} "
+            f"<{type(self).__name__}: {counted(self.n_states, 'state')}, {counted(len(self.agents), 'agent')} "
             f"({counted(len(self.human_agent_indices), 'human')}, {counted(len(self.robot_agent_indices), 'robot')}), "
-            f"{self.action_space.n} actions, {counted(len(self.possible_goal_generator.goals), 'goal')}, "
+            f"{counted(int(self.action_space.n), 'action')}, {counted(len(self.possible_goal_generator.goals), 'goal')}, "
             f"{counted(self.max_steps, 'step')}>"
         )
 

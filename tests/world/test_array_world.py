@@ -413,9 +413,10 @@ def test_attributes_of_a_subclass_are_part_of_the_question(tmp_path: Path) -> No
         return float(solution.Vh[0, 0][0][ReachStatesGoal("one", [1])])
 
     alone = {speed: value(speed, None) for speed in (1.0, 5.0)}
-    assert alone[1.0] > 2 * alone[5.0]
-    for speed, expected in alone.items():
-        assert value(speed, tmp_path / "runs") == expected
+    assert alone[1.0] > alone[5.0] + 0.1
+    assert value(1.0, tmp_path / "runs") == alone[1.0]
+    with pytest.raises(StoreMismatchError, match="differs in world"):
+        value(5.0, tmp_path / "runs")
 
 
 @pytest.mark.parametrize(
@@ -455,7 +456,7 @@ def test_hidden_negative_entries_and_flat_lists_are_refused() -> None:
     "roles", [{"humans": [1]}, {"humans": [0, 0]}, {"robots": [5]}, {"humans": [0], "robots": [0]}, {"humans": [-1]}]
 )
 def test_roles_are_checked(roles: dict[str, Any]) -> None:
-    with pytest.raises(InvalidWorldError, match="agent"):
+    with pytest.raises(InvalidWorldError, match=r"humans=|robots=|among the humans and among the robots"):
         ArrayWorld([EYE], max_steps=2, goals=[[0]], **roles)
 
 
@@ -471,10 +472,10 @@ def test_goals_out_of_range_are_refused() -> None:
 
 def test_a_goal_is_called_by_its_name() -> None:
     solution = solve(walk(), Params(), phase_2=False, progress=False)
-    table = solution.to_pandas("Vh", goals="near")
+    table = solution.to_pandas("Vh_m", goals="near")
     assert len(table) > 0
     with pytest.raises(ValueError, match="these, numbered from 0: near; far"):
-        solution.to_pandas("Vh", goals="nearest")
+        solution.to_pandas("Vh_m", goals="nearest")
 
 
 def test_one_agent_may_be_told_its_action_alone() -> None:
