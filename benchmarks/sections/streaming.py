@@ -20,6 +20,11 @@ WORLD = "asymmetric_freeing"
 LIMIT = "2GB"
 # Two humans and a robot in an empty room, whose levels stop growing at step 10: only the number of levels differs then.
 STEADY_ROOM = room(4, 3, humans=2, n_goals=12)
+WHY_SLOWER = (
+    "Compressing and writing takes two thirds of the CPU time of the sweep itself, and wants a core for itself: where all "
+    "cores sweep, or others use one, it does not get it. About half of it are the tables from which an interrupted sweep "
+    "continues, written with every level; writing them less often is what to do next."
+)
 _MILLION = 1_000_000
 _IN_MEMORY, _FROM_DISK = "in memory", "from disk"
 
@@ -92,20 +97,22 @@ def _against_memory(section: Section, sizes: Sizes) -> None:
             cells = (*variant.runs.cells(), megabytes(variant.peak), megabytes(max(0, variant.dag)))
             table.row(f"{name}, {way}", *cells, *(ratios if way == _FROM_DISK else [""] * 3))
             section.figures |= {f"{name}, {way}, s": variant.runs.seconds, f"{name}, {way}, bytes": variant.peak}
-    _want_streaming(section, variants[sizes.streaming_workers[0]], n)
+    for workers, ways in variants.items():
+        _want_streaming(section, ways, n, workers)
 
 
-def _want_streaming(section: Section, ways: dict[str, _Variant], n: dict[str, float]) -> None:
+def _want_streaming(section: Section, ways: dict[str, _Variant], n: dict[str, float], workers: int) -> None:
     memory, streamed = ways[_IN_MEMORY], ways[_FROM_DISK]
     is_large = n["bodies"] >= _MILLION
+    by_whom = "one worker" if workers == 1 else f"{workers} workers"
     small = f"This size has only {n['bodies']:,} bodies; the figure is about a million."
     section.want(
-        "streaming from disk against the sweep in memory: time",
+        f"streaming from disk against the sweep in memory, {by_whom}: time",
         streamed.runs.seconds / memory.runs.seconds if is_large else None, at_most=1.25,
-        why="Compressing and writing wants a core of its own: others on the machine take it." if is_large else small,
+        why=WHY_SLOWER if is_large else small,
     )  # fmt: skip
     section.want(
-        "streaming from disk against the sweep in memory: peak array memory",
+        f"streaming from disk against the sweep in memory, {by_whom}: peak array memory",
         streamed.peak / memory.peak if is_large else None, at_most=0.25,
         why="Tables of two levels and two solved levels have to be held; the more levels there are, the less that is of all."
         if is_large
