@@ -132,6 +132,7 @@ class Section:
 def wanted_table(wanted: Sequence[Wanted]) -> Table:
     table = Table("Wanted", ["figure", "measured", "wanted", ""])
     for one in wanted:
-        measured = "–" if one.measured is None else f"{one.measured:.3g}{one.unit}"
+        number = "" if one.measured is None else f"{one.measured:,.0f}" if one.measured >= 1000 else f"{one.measured:.3g}"
+        measured = f"{number}{one.unit}" if number else "–"
         table.row(one.what, measured, one.bound, one.verdict)
     return table
