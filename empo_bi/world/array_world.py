@@ -17,6 +17,7 @@ from empo_bi.world.expand import Expansion, KeyArray
 from empo_bi.world.goals import PossibleGoal, ReachStatesGoal, TabularGoalGenerator
 from empo_bi.world.model import PROBABILITY_TOLERANCE, Transitions
 from empo_bi.world.packed import PackedWorld
+from empo_bi.world.toy_text import matrix_of_table, only_start, with_ended
 
 IndexArray = npt.NDArray[np.int64]
 NumberedState = tuple[int, int]
@@ -183,9 +184,9 @@ class ArrayWorld(PackedWorld):
                 "such an environment, or the table itself"
             )
         given = getattr(bare, "initial_state_distrib", None)
-        start = _only_start(given) if start is None else _whole("start", start, 0)
-        matrix, ended_copies = _matrix_of_table(table, start)
-        chosen = [_with_ended(goal, ended_copies) for goal in _goals(goals, len(table))]
+        start = only_start(given) if start is None else _whole("start", start, 0)
+        matrix, ended_copies = matrix_of_table(table, start)
+        chosen = [with_ended(goal, ended_copies) for goal in _goals(goals, len(table))]
         world = cls(matrix, max_steps=max_steps, goals=chosen, start=start, **options)
         world.ended_copies = ended_copies
         return world
@@ -194,10 +195,11 @@ class ArrayWorld(PackedWorld):
         return repr(self)
 
     def __repr__(self) -> str:
+        n_goals = len(getattr(self.possible_goal_generator, "goals", ()))
         return (
             f"<{type(self).__name__}: {counted(self.n_states, 'state')}, {counted(len(self.agents), 'agent')} "
             f"({counted(len(self.human_agent_indices), 'human')}, {counted(len(self.robot_agent_indices), 'robot')}), "
-            f"{counted(int(self.action_space.n), 'action')}, {counted(len(self.possible_goal_generator.goals), 'goal')}, "
+            f"{counted(int(self.action_space.n), 'action')}, {counted(n_goals, 'goal')}, "
             f"{counted(self.max_steps, 'step')}>"
         )
 
@@ -231,13 +233,14 @@ class ArrayWorld(PackedWorld):
 
         None for a subclass, or where somebody has put more on it: then all of that counts.
         """
-        is_plain = type(self) is ArrayWorld and vars(self).keys() <= _OWN_ATTRIBUTES
-        return self._digest_of_arrays if is_plain else None
+        if type(self) is not ArrayWorld or not vars(self).keys() <= _OWN_ATTRIBUTES:
+            return None
+        return f"{self._digest_of_arrays} {self.max_steps} {self.start} {len(self.agents)} {self.action_space.n}"
 
     @cached_property
     def _digest_of_arrays(self) -> str:
         """Computed once, since the arrays never change."""
-        digest = hashlib.sha256(repr((self.max_steps, self.start, len(self.agents), int(self.action_space.n))).encode())
+        digest = hashlib.sha256()
         for array in (self._begin_R, self._succ_K, self._prob_K):
             digest.update(array.data)
         return digest.hexdigest()
@@ -411,73 +414,3 @@ def _goal(name: str, states: Any, n_states: int) -> Any:
     if found.min() < 0 or found.max() >= n_states:
         raise InvalidWorldError(f"goal {name!r} has states {short_repr(states)}: this world has states 0 to {n_states - 1}")
     return ReachStatesGoal(name, found.tolist())
-
-
-def _with_ended(goal: Any, ended_copies: Mapping[int, int]) -> Any:
-    """A goal that is also attained in the ended copies of its states."""
-    if not ended_copies:
-        return goal
-    if type(goal) is not ReachStatesGoal:
-        raise InvalidWorldError(
-            f"goal {short_repr(goal)}: states {short_repr(list(ended_copies))} may or may not be the end, and become two "
-            "each, which a goal of your own does not know; give its states by their numbers"
-        )
-    return ReachStatesGoal(goal.name, [*goal.numbers, *(ended_copies[n] for n in goal.numbers if n in ended_copies)])
-
-
-def _only_start(distribution: Any) -> int:
-    if distribution is None:
-        raise InvalidWorldError("where does it begin? A table alone does not say: give start=")
-    certain = np.flatnonzero(np.asarray(distribution) == 1.0)
-    if len(certain) != 1:
-        n = np.count_nonzero(distribution)
-        raise InvalidWorldError(f"the environment begins in one of {n} states; choose one with start=")
-    return int(certain[0])
-
-
-def _matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[Any, dict[int, int]]:
-    """A toy-text table as one matrix (S * A, S).
-
-    States that are entered both to end there and to go on become two, the ended ones numbered after all others; these are
-    returned as well, by the numbers of the others.
-    """
-    from scipy import sparse
-
-    n_states = len(table)
-    if not 0 <= start < n_states:
-        raise InvalidWorldError(f"start={start}: the table has states 0 to {n_states - 1}")
-    try:
-        n_actions = len(table[0])
-        odd = next((s for s in range(n_states) if set(table[s]) != set(range(n_actions))), None)
-        if odd is not None:
-            raise ValueError(f"state {odd} has actions {sorted(table[odd])}, state 0 has {n_actions}")
-        entries = [
-            (s * n_actions + a, index(successor), float(probability), bool(terminated))
-            for s in range(n_states)
-            for a in range(n_actions)
-            for probability, successor, _, terminated in table[s][a]
-        ]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InvalidWorldError(
-            "a table is P[state][action] = [(probability, next state, reward, terminated), ...], with states and actions "
-            f"numbered from 0, the same actions everywhere ({type(error).__name__}: {error})"
-        ) from error
-    row_K, succ_K = (np.array([entry[i] for entry in entries], dtype=np.int64) for i in (0, 1))
-    prob_K, ends_K = np.array([entry[2] for entry in entries]), np.array([entry[3] for entry in entries], dtype=np.bool_)
-    if len(succ_K) and not (succ_K.min() >= 0 and succ_K.max() < n_states):
-        raise InvalidWorldError(f"next states {succ_K.min()} to {succ_K.max()}; the table has states 0 to {n_states - 1}")
-    if not (prob_K >= 0).all():
-        raise InvalidWorldError(f"the table has a probability of {prob_K[~(prob_K >= 0)][0]}; give 0 or more")
-    ends_S, passes_S = np.zeros((2, n_states), dtype=np.bool_)
-    ends_S[succ_K[ends_K & (prob_K > 0)]] = True
-    passes_S[start] = True
-    passes_S[succ_K[~ends_K & (prob_K > 0)]] = True  # also from states that are never met, which costs nothing but a number
-    split = np.flatnonzero(ends_S & passes_S)
-    ended_S = np.arange(n_states)
-    ended_S[split] = n_states + np.arange(len(split))
-    succ_K = np.where(ends_K, ended_S[succ_K], succ_K)
-    goes_on_K = (passes_S | ~ends_S)[row_K // max(1, n_actions)]
-    n_all = n_states + len(split)
-    kept = (prob_K[goes_on_K], (row_K[goes_on_K], succ_K[goes_on_K]))
-    matrix = sparse.csr_array(sparse.coo_array(kept, shape=(n_all * n_actions, n_all)))
-    return matrix, {int(s): int(ended_S[s]) for s in split}

@@ -481,3 +481,12 @@ def test_a_goal_is_called_by_its_name() -> None:
 def test_one_agent_may_be_told_its_action_alone() -> None:
     world = walk()
     assert world.transition_probabilities((0, 0), 1) == world.transition_probabilities((0, 0), [1])
+
+
+def test_another_horizon_is_another_world() -> None:
+    world = walk()
+    before = world.content_key
+    world.max_steps = 5
+    assert world.content_key != before
+    world.possible_goal_generator = None
+    assert "0 goals" in repr(world)
