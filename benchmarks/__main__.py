@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import json
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,7 +82,10 @@ def main() -> int:
 
 def provenance(arguments: argparse.Namespace) -> dict[str, Any]:
     """What was run, when, on what, and by which versions."""
-    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    commit = ""
+    if shutil.which("git"):
+        asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        commit = asked.stdout.strip()
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -95,7 +99,7 @@ def provenance(arguments: argparse.Namespace) -> dict[str, Any]:
         "command": " ".join(["python -m benchmarks", *arguments.sections, *size]),
         "date": time.strftime("%Y-%m-%d"),
         "time": time.strftime("%H:%M:%S %Z"),
-        "commit": git.stdout.strip() or None,
+        "commit": commit or None,
         "processor": f"{len(models)} x {models[0]}" if models else platform.processor(),
         "python": platform.python_version(),
         "versions": versions,

@@ -286,9 +286,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     seen: list[tuple[str, int]] = []
     chunk, array = ZarrFiles._chunk, ZarrFiles.read_array
 
-    def noted_chunk(self: Any, stored: Any, c: int, group: str, name: str) -> Any:
+    def noted_chunk(self: Any, stored: Any, c: int, group: str, name: str, *found: Any) -> Any:
         seen.append((f"{group}/{name}", c))
-        return chunk(self, stored, c, group, name)
+        return chunk(self, stored, c, group, name, *found)
 
     def noted_array(self: Any, group: str, name: str, about: Any) -> Any:
         seen.append((f"{group}/{name}", -1))

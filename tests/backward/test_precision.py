@@ -203,7 +203,7 @@ def test_no_kernel_sees_float16(
     with solve(TimedRing(), PARAMS["standard"], precision=precision, out=out, progress=False) as solution:
         assert solution.pi_h[0].shape == (1, 1, 5, 2)  # policies are computed when they are asked for, by the same kernels
     assert not [name for name, types in types_of_arguments.items() if "float16" in types]
-    of_humans = {"continuation", "table", "pi_MAX", "v_MX"}
+    of_humans = {"continuation", "table", "pi_MAX", "pi_NAX", "v_MX"}
     assert {name: types_of_arguments[name] for name in of_humans} == {name: {work} for name in of_humans}
     others = types_of_arguments.keys() - of_humans
     assert {"vr", "vr_table", "vr_M", "qr_MR", "xh_MH", "prob_K"} <= others

@@ -55,9 +55,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, str, int]]:
 
 
 def watched(plain: Callable[..., Any], found: list[tuple[str, float, str, int]]) -> Callable[..., Any]:
-    def run(self: Any, work: Any, *arguments: Any) -> Any:
+    def run(self: Any, work: Any, *arguments: Any, **options: Any) -> Any:
         found.append((type(self).__name__, self.params.gamma_h, self.setting.precision.work, work.t))
-        return plain(self, work, *arguments)
+        return plain(self, work, *arguments, **options)
 
     return run
 
@@ -171,10 +171,10 @@ def interrupted(params: Any, out: Path, where: Callable[[Any, Any], bool]) -> No
     """Solve until ``where`` says that somebody stops it, given a phase and what it is to do."""
     plain = phases.RobotPhase.run
 
-    def run(self: Any, work: Any, *arguments: Any) -> None:
+    def run(self: Any, work: Any, *arguments: Any, **options: Any) -> None:
         if where(self, work):
             raise InterruptedError
-        plain(self, work, *arguments)
+        plain(self, work, *arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(phases.RobotPhase, "run", run)

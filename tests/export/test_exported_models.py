@@ -14,7 +14,7 @@ from export.model_files import AtCell, LevelledStroll, Model, Stroll, drn_model,
 
 import empo_bi
 from empo_bi import Dag, ExportedModel, GridWorld, enumerate_dag, load_world, open_dag
-from empo_bi.export import choices, numbering
+from empo_bi.export import choices, model_states
 
 WORLDS = {"slippery_ledge": 4, "revolving_wall": 4, "three_at_the_crossing": 2, "thicket": 3, "carousel": 4}
 STROLLS = {
@@ -198,7 +198,7 @@ def test_blocks_and_stores_make_no_difference(tmp_path: Path, monkeypatch: pytes
         assert exported(stored, tmp_path, kind, **options)[0].path.read_bytes() == expected
         assert exported(opened, tmp_path, kind, **options)[0].path.read_bytes() == expected
         with monkeypatch.context() as smaller:
-            smaller.setattr(numbering, "BLOCK_PAIRS", 7 * dag.n_profiles)
+            smaller.setattr(model_states, "BLOCK_PAIRS", 7 * dag.n_profiles)
             assert exported(dag, tmp_path, kind, **options)[0].path.read_bytes() == expected
 
 
