@@ -5,7 +5,6 @@ The peak is ``VmHWM`` of Linux. (``ru_maxrss`` of a child starts at the size of 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
@@ -15,6 +14,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from empo_bi.memory.machine import peak_bytes, reset_peak, resident_bytes
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,31 +57,16 @@ def in_child(function: str, *, environment: dict[str, str] | None = None, **argu
     return Measured(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def resident(name: str = "VmRSS") -> int:
-    """Resident bytes of this process; ``VmHWM`` for the most there were. 0 where Linux does not tell."""
-    status = Path("/proc/self/status")
-    for line in status.read_text(encoding="ascii").splitlines() if status.exists() else ():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-def forget_peak() -> None:
-    """Let the peak begin anew at what is resident now."""
-    with contextlib.suppress(OSError):  # then the peak is that of the whole process, which is no less
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
 def main() -> None:
     where, arguments = sys.argv[1], json.loads(sys.argv[2])
     module, _, name = where.partition(":")
     home = importlib.import_module(module)
     if hasattr(home, "warm_up"):
         home.warm_up(**arguments)
-    forget_peak()
-    before, begin, cpu = resident(), time.perf_counter(), time.process_time()
+    reset_peak()
+    before, begin, cpu = resident_bytes(), time.perf_counter(), time.process_time()
     result = getattr(home, name)(**arguments)
-    measured = Measured(result, time.perf_counter() - begin, time.process_time() - cpu, before, resident("VmHWM"))
+    measured = Measured(result, time.perf_counter() - begin, time.process_time() - cpu, before, peak_bytes())
     print(json.dumps(vars(measured)))
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.child import forget_peak, resident
 from empo_bi import Dag, Params, enumerate_dag, load_world, open_dag, solve
+from empo_bi.memory.machine import peak_bytes, reset_peak, resident_bytes
 
 PARAMS = Params(beta_h=10.0, gamma_h=0.99, beta_r=10.0, gamma_r=0.99, zeta=2.0, xi=1.0, eta=1.1)
 _EXACT = "exact"  # how solve() itself asks for probabilities
@@ -87,7 +87,7 @@ def _both(model: Any, folder: Path) -> dict[str, float]:
 def _swept(job: Callable[[], Any]) -> dict[str, float]:
     """Time and peak of a sweep; what the peak includes was there before, and is for the caller to take off."""
     solutions: list[Any] = []
-    held = resident()
+    held = resident_bytes()
     found = _timed(lambda: solutions.append(job()))
     found |= {"held": held, "V_r": float(solutions[0].values.V_r[0][0])}
     found |= sizes_of(solutions[0].dag)
@@ -96,10 +96,10 @@ def _swept(job: Callable[[], Any]) -> dict[str, float]:
 
 
 def _timed(job: Callable[[], Any]) -> dict[str, float]:
-    forget_peak()
+    reset_peak()
     begin, cpu = time.perf_counter(), time.process_time()
     job()
-    return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu, "peak": resident("VmHWM")}
+    return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu, "peak": peak_bytes()}
 
 
 def sizes_of(dag: Dag) -> dict[str, float]:

@@ -122,7 +122,7 @@ def greatest_alone(v_X, sum_X, cell, row, start_E, count_EJ, n_actions, succ_K, 
     is_certain = count_EJ.size == 0
     k = row * n_actions if is_certain else start_E[row]
     if X == 1 and not is_certain and prob_K.size:  # what is between loops costs more than loops over one goal
-        best = cell[2] - cell[2]
+        best = cell[2] - cell[2]  # 0 in the type of the tables
         for a in range(n_actions):
             last = k + count_EJ[row, a] - 1
             cell[0] = prob_K[k]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,9 @@ import pytest
 from engine import load_quietly
 from worked_examples import walled
 
-from empo_bi import enumerate_dag, load_world
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are no part of the package
-
 from benchmarks.peers.prism import cell_number, prism_of
 from benchmarks.peers.promela import UnsupportedWorldError
+from empo_bi import enumerate_dag, load_world
 
 
 def built(stormpy: Any, world: Any, folder: Path, formula: str = "") -> tuple[Any, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,9 @@ import pytest
 from engine import load_quietly
 from worked_examples import walled
 
-from empo_bi import enumerate_dag, load_world
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are no part of the package
-
 from benchmarks.peers import spin
 from benchmarks.peers.promela import UnsupportedWorldError, orders_of, promela_of
+from empo_bi import enumerate_dag, load_world
 
 needs_spin = pytest.mark.skipif(spin.why_missing() is not None, reason=str(spin.why_missing()))
 QUICK_TO_COMPILE = ["-O0" if flag == "-O2" else flag for flag in spin.FLAGS]
