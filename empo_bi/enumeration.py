@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import tempfile
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
@@ -14,13 +16,14 @@ from empo_bi.dag.explorer import Explorer
 from empo_bi.dag.identity import horizon_of, identity_of
 from empo_bi.dag.level_explorer import LevelExplorer
 from empo_bi.dag.levels import Levels, MemoryLevels
-from empo_bi.dag.packed_explorer import PackedExplorer
+from empo_bi.dag.packed_explorer import BLOCK_BYTES, PackedExplorer
 from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_of
 from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
+from empo_bi.dag.spill import SpillLimit
 from empo_bi.dag.spot_check import check_some_states
 from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
-from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, Budget
+from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
@@ -37,12 +40,9 @@ from empo_bi.world.text import to_mapping
 if TYPE_CHECKING:
     from empo_bi.store.zarr_levels import ZarrLevels
 
-BLOCK_PAIRS, _FEWEST_PAIRS = 1 << 18, 1 << 10  # (state, profile) pairs that a gridworld expands at a time
-_BYTES_PER_PAIR = 200  # of a block in work: successors, their numbers and probabilities, room to spare
-BLOCK_BYTES = BLOCK_PAIRS * _BYTES_PER_PAIR
-MEMORY_REMEDY = (
-    "Keep the levels on disk (store=PATH or True, in solve out=PATH; a given place can be continued), shorten the horizon, "
-    "or allow more"
+_REMEDY = "shorten the horizon, or allow more"
+_REMEDY_IN_MEMORY = (
+    f"Keep the levels on disk (store=PATH or True, in solve out=PATH; a given place can be continued), {_REMEDY}"
 )
 
 
@@ -109,7 +109,9 @@ def enumerate_dag(
     (3741, 1144, [1, 36, 128, 224])
     """
     _check_arguments(world, precision, max_states, memory_profile)
-    watch = Watch("enumerating", MEMORY_REMEDY, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
+    remedy = _REMEDY_IN_MEMORY if store is None else _REMEDY.capitalize()
+    watch = Watch("enumerating", remedy, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
+    watch.budget.check_base("enumerating")
     options = {"precision": precision, "workers": checked_workers(workers), "max_states": max_states, "watch": watch}
     # Functions of worlds written in Python may take long; nobody should have to wait for them.
     keeping = kept_interrupts() if isinstance(world, PackedWorld) else contextlib.nullcontext(Interrupts())
@@ -130,6 +132,7 @@ def _enumerated(
     goals_key = None if goals is None or place is None else goals.key()
     stored_goals = goals if place is None or place.is_temporary or goals_key is not None else None
     levels: Levels = MemoryLevels()
+    options["spill"] = None if place is None else _spill_limit(place, watch.budget)
     explorer = explorer_for(world, level_fct, stored_goals, watch.budget, options)
     is_stored = stored_goals is not None
     if place is not None:
@@ -144,7 +147,12 @@ def _enumerated(
         levels = on_disk = _open_or_create(world, place, manifest, watch.budget, compression, overwrite)
         is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
     was_there = len(levels) > 0
-    watch.give_back = levels.give_back
+
+    def give_back() -> None:
+        levels.give_back()
+        explorer.give_back()
+
+    watch.give_back = give_back
     watch.owners = lambda: {"index of states": explorer.nbytes, "slices at hand": levels.cached_bytes}
     try:
         _fill(levels, explorer, progress, watch)
@@ -258,6 +266,11 @@ def _open_or_create(
     )
 
 
+def _spill_limit(place: Any, budget: Budget) -> SpillLimit:
+    folder = Path(tempfile.gettempdir()) if place.folder is None else place.folder
+    return SpillLimit(budget.share(1 / 8, at_most=SPILL_BYTES), folder)
+
+
 def _cache_bytes(budget: Budget) -> int:
     return budget.share(1 / 4, at_most=CACHE_BYTES)
 
@@ -288,8 +301,11 @@ def explorer_for(
     if isinstance(world, PackedWorld):
         cluster = active_cluster()
         at_a_time = options["workers"] if cluster is None else max(options["workers"], cluster.n_workers)
-        block_bytes = budget.share(1 / 8 / at_a_time, at_most=BLOCK_BYTES)
-        return PackedExplorer(world, goals, block_entries=max(_FEWEST_PAIRS, block_bytes // _BYTES_PER_PAIR), **options)
+        if budget.limit is not None:
+            world.expand(world.initial_key)  # loads the kernels, so that what is left of the limit is known
+        waiting = 1 if at_a_time == 1 else 2  # blocks that are done wait for those before them
+        block_bytes = budget.share(1 / 8 / (waiting * at_a_time), at_most=BLOCK_BYTES)
+        return PackedExplorer(world, goals, block_bytes=block_bytes, **options)
     if getattr(world, "time_homogeneous", False) is True:
         return SharedExplorer(world, goals, **options)
     if level_fct is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,6 @@ from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import say
 
-MEMORY_REMEDY = (
-    "Keep everything on disk (out=PATH, which can be continued), shorten the horizon, use fewer goals or sets of parameters "
-    "at a time, or precision='float16', or allow more"
-)
 SMALL_BLOCK = 64  # states, when memory is short
 AfterLevel = Callable[[int, int, int], None]  # level, its number of states, number of all states
 
@@ -126,7 +122,8 @@ class Solver:
         self._told: set[int] = set()
         self._keys: dict[int, str | None] = {}  # of users' things by id: telling one from others may take seconds
         self._profiler = profiler_of(memory_profile, self._budget.limit)
-        self._watch = Watch("solving", MEMORY_REMEDY, budget=self._budget, monitor=monitor, profiler=self._profiler)
+        self._watch = Watch("solving", self._memory_remedy(), budget=self._budget, monitor=monitor, profiler=self._profiler)
+        self._budget.check_base("solving")
         key = world_key(world)
         if dag is not None:
             check_dag(dag, world, key)
@@ -145,12 +142,13 @@ class Solver:
     def _enumerated(self, world: Any, **options: Any) -> Dag:
         """A DAG that is there is replaced only if it is another one, or damaged, whatever ``overwrite`` says: others may be
         using it."""
-        try:
-            return enumerate_dag(world, overwrite=self._overwrite and self._has_damaged_dag(), **options)
-        except (StoreMismatchError, DamagedStoreError):
-            if not self._overwrite:
-                raise
-            return enumerate_dag(world, overwrite=True, **options)
+        with self._profile_of_failures():
+            try:
+                return enumerate_dag(world, overwrite=self._overwrite and self._has_damaged_dag(), **options)
+            except (StoreMismatchError, DamagedStoreError):
+                if not self._overwrite:
+                    raise
+                return enumerate_dag(world, overwrite=True, **options)
 
     def _has_damaged_dag(self) -> bool:
         from empo_bi.store.verify import is_damaged
@@ -168,11 +166,16 @@ class Solver:
 
         Where a human's power is too small for float32, a set is solved again with tables of float64.
         """
+        with self._profile_of_failures():
+            return self._all_solutions()
+
+    def _all_solutions(self) -> list[Solution]:
         found: dict[int, Solution] = {}
         users: weakref.WeakSet[Solution] = weakref.WeakSet()
         try:
             blocks = LevelBlocks(self.dag, BLOCK_STATES)
-            goals = GoalColumns(blocks, self.humans, self.generator, progress=self._progress)
+            watch = self._watch.also("goals")
+            goals = GoalColumns(blocks, self.humans, self.generator, progress=self._progress, watch=watch)
             settings = [self._setting(goals, precision) for precision in PRECISIONS[self._precision]]
             for wider in settings[1:]:  # that a set wants wider tables was perhaps found out earlier
                 self._forget(wider)
@@ -308,6 +311,18 @@ class Solver:
             strands.append(Strand(human, robot, levels, self._arrays))
         return strands
 
+    def _memory_remedy(self) -> str:
+        """What would help where memory does not suffice, without what is done already."""
+        ways = {
+            "keep everything on disk (out=PATH, which can be continued)": self._outs[0] is None,
+            "shorten the horizon": True,
+            "use fewer goals": True,
+            "solve fewer sets of parameters at a time": len(self.params) > 1,
+            "use precision='float16'": self._precision != "float16",
+        }
+        text = ", ".join(way for way, is_left in ways.items() if is_left)
+        return f"{text[0].upper()}{text[1:]}, or allow more"
+
     def _sizes(self, chosen: list[int], setting: Setting) -> SweepSizes:
         """Sizes that keep the sweep within its budget; slices that enumeration left in memory go first."""
         shape = shape_of(
@@ -323,6 +338,17 @@ class Solver:
         sizes = sizes_for(shape, self.dag.levels.sizes, budget, workers_or_errands(self._workers, self.dag.n_profiles))
         self.dag.levels.give_back(sizes.cache_bytes)
         return sizes
+
+    @contextlib.contextmanager
+    def _profile_of_failures(self) -> Iterator[None]:
+        """Write the profile also where work fails: that is when it is wanted most."""
+        try:
+            yield
+        except BaseException:
+            if self._profiler is not None and self._profiler.snapshots:
+                with contextlib.suppress(OSError):  # the failure itself matters more
+                    self._write_profile(self._profiler)
+            raise
 
     def _write_profile(self, profiler: MemoryProfiler) -> None:
         written = profiler.write(Path(self._outs[0]) if self._has_folder else Path.cwd())

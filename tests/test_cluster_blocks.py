@@ -58,7 +58,7 @@ def on_cluster(client: Any, monkeypatch: pytest.MonkeyPatch) -> OnCluster:
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enumeration in small blocks, so that the smallest levels go to the cluster."""
     monkeypatch.setattr("empo_bi.enumeration.BLOCK_BYTES", 0)
-    monkeypatch.setattr("empo_bi.enumeration._FEWEST_PAIRS", 1)
+    monkeypatch.setattr("empo_bi.dag.packed_explorer._FEWEST_PAIRS", 1)
     monkeypatch.setattr("empo_bi.dag.python_explorer.BLOCK_PAIRS", 32)
 
 

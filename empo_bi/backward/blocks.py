@@ -111,7 +111,7 @@ class LevelBlocks:
 
     def going_on(self, t: int) -> BoolArray:
         """Which states of a level are not terminal there, as far as the slice itself says."""
-        piece = self.dag.levels[t]
+        piece = self.dag.levels.part(t, ("members", "ended"))
         return ~np.broadcast_to(piece.ended, (len(piece.members),))
 
     def of_level(self, t: int) -> Iterator[Block]:
@@ -126,11 +126,11 @@ class LevelBlocks:
         sources = self._sources(t)
         for n, i in enumerate(sources):
             self.dag.levels.prefetch(sources[n + 1 : n + 2])
-            piece = self.dag.levels[i]
-            inside, row_M = places_in(piece.expanded, body_S)
-            keep = goes_on[inside]
-            place_M, row_M = np.flatnonzero(inside)[keep], row_M[keep]
-            yield from self._resting(i, piece, place_M, body_S[place_M], row_M, at_most)
+            for piece in self.dag.levels.stretches(i, self.dag.n_profiles):
+                inside, row_M = places_in(piece.expanded, body_S)
+                keep = goes_on[inside]
+                place_M, row_M = np.flatnonzero(inside)[keep], row_M[keep]
+                yield from self._resting(i, piece, place_M, body_S[place_M], row_M, at_most)
 
     def of_states(self, t: int, place_M: IndexArray) -> Iterator[Block]:
         """The same for some states of level ``t``, given by their places there."""
@@ -139,9 +139,9 @@ class LevelBlocks:
         order = np.argsort(body_M[keep], kind="stable")
         place_M, body_M = place_M[keep][order], body_M[keep][order]
         for i in self.dag.holders_of(t, body_M):
-            piece = self.dag.levels[i]
-            inside, row_M = places_in(piece.expanded, body_M)
-            yield from (block.awake() for block in self._resting(i, piece, place_M[inside], body_M[inside], row_M))
+            for piece in self.dag.levels.stretches(i, self.dag.n_profiles, body_M):
+                inside, row_M = places_in(piece.expanded, body_M)
+                yield from (block.awake() for block in self._resting(i, piece, place_M[inside], body_M[inside], row_M))
 
     def _sources(self, t: int) -> list[int]:
         """Slices that may hold transitions of a level. Every other level goes through them backwards: those that were used
@@ -185,9 +185,9 @@ class LevelBlocks:
         )
 
     def _starts_of(self, i: int, piece: BodySlice) -> IndexArray:
+        is_whole = len(piece.expanded) == self.dag.levels.sizes[i].n_expanded
+        if not self.dag.shares_bodies or not is_whole:  # used once, or a stretch
+            return piece.starts(self.dag.n_profiles)
         if i not in self._starts:
-            starts = piece.starts(self.dag.n_profiles)
-            if not self.dag.shares_bodies:
-                return starts
-            self._starts[i] = starts
+            self._starts[i] = piece.starts(self.dag.n_profiles)
         return self._starts[i]

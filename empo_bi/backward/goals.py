@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,15 @@ import numpy.typing as npt
 
 from empo_bi.backward.blocks import LevelBlocks
 from empo_bi.dag.attainment import FixedGoals, fixed_goals
+from empo_bi.dag.dag import ATTAINED
 from empo_bi.dag.identity import digest_of, key_of
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.errors import GoalError, short_repr
+from empo_bi.memory.watch import Watch
 from empo_bi.runtime.progress import level_bar
 
 REMEMBERED_LEVELS = 3
+_ASKED_AT_A_TIME = 1024  # states, between two looks at the memory
 _NOWHERE = np.zeros(0, dtype=np.int64)
 
 
@@ -45,7 +49,11 @@ class Columns:
 class GoalColumns(Columns):
     """Which goals there are, who has them where with what weight, and where they are attained."""
 
-    def __init__(self, blocks: LevelBlocks, humans: Sequence[int], generator: Any, *, progress: bool = False) -> None:
+    def __init__(
+        self, blocks: LevelBlocks, humans: Sequence[int], generator: Any, *, progress: bool = False,
+        watch: Watch | None = None,
+    ) -> None:  # fmt: skip
+        """``watch`` looks after the memory while a generator is asked about every state."""
         self.dag, self.humans, self.generator = blocks.dag, list(humans), generator  # asked before there are columns
         self._blocks = blocks
         dag = self.dag
@@ -53,7 +61,7 @@ class GoalColumns(Columns):
         self._weights: list[FloatArray] = []  # by level, where they differ from state to state
         self._has: list[ByteArray] = []
         if fixed is None:
-            fixed = self._ask_everywhere(progress)
+            fixed = self._ask_everywhere(progress, Watch("goals", "Use fewer goals") if watch is None else watch)
         super().__init__(humans, fixed.goals, fixed.n_goals)
         self._fixed = fixed
         self._is_stored = (
@@ -123,7 +131,7 @@ class GoalColumns(Columns):
         if self._by_body is None:
             rows = []
             for t in range(self.dag.horizon + 1):
-                piece = self.dag.levels[t] if self._is_stored else self.dag.levels.head(t)
+                piece = self.dag.levels.part(t, (*ATTAINED, "key"))
                 if len(piece.added) == 0:
                     continue
                 stored = piece.attained if self._is_stored and piece.attained_by_body else None
@@ -133,31 +141,41 @@ class GoalColumns(Columns):
 
     # --- generators that are asked about every state ------------------------------------------------------------------
 
-    def _ask_everywhere(self, progress: bool) -> FixedGoals:
+    def _ask_everywhere(self, progress: bool, watch: Watch) -> FixedGoals:
         """Ask about all states that go on, from the first level to the last, so that columns do not depend on chance."""
         columns: list[dict[Any, int]] = [{} for _ in self.humans]
-        found: list[list[list[dict[int, float]]]] = []  # level, state, human: weight by column
-        with level_bar("goals", self.dag.horizon + 1, progress) as bar:
+        answers: list[_Answers] = []
+        watch.owners = lambda: {"goals of all states": sum(answer.nbytes for answer in answers)}
+        with level_bar("goals", self.dag.horizon + 1, progress, limit=watch.budget.limit) as bar:
+            watch.after_block = bar.block
             for t in range(self.dag.horizon + 1):
-                states = self.dag.states(t)
-                here: list[list[dict[int, float]]] = [[{} for _ in self.humans] for _ in states]
-                going_on = np.sort(np.concatenate([_NOWHERE, *(block.place_M for block in self._blocks.of_level(t))]))
-                for s in going_on.tolist():
-                    here[s] = [self._ask(states[s], h, t, columns[h]) for h in range(len(self.humans))]
-                found.append(here)
-                bar.level(t, len(states))
+                answers.append(self._ask_level(t, columns, watch))
+                watch.level(t, self.dag.level_sizes[t])
+                bar.level(t, self.dag.level_sizes[t])
         n_goals = max(1, *map(len, columns))
-        for rows in found:
-            weight_SHG = np.zeros((len(rows), len(self.humans), n_goals))
-            has_SHG = np.zeros(weight_SHG.shape, dtype=np.uint8)
-            for s, row in enumerate(rows):
-                for h, weights in enumerate(row):
-                    has_SHG[s, h, list(weights)] = 1
-                    weight_SHG[s, h, list(weights)] = list(weights.values())
-            self._weights.append(weight_SHG.reshape(len(rows), -1))
-            self._has.append(has_SHG.reshape(len(rows), -1))
+        for t, n_states in enumerate(self.dag.level_sizes):
+            watch.look(0, 9 * n_states * len(self.humans) * n_goals)
+            weight_SX, has_SX = answers[t].tables(n_states, len(self.humans), n_goals)
+            answers[t] = _Answers()
+            self._weights.append(weight_SX)
+            self._has.append(has_SX)
         goals = [[*known, *([None] * (n_goals - len(known)))] for known in columns]
         return FixedGoals(self.humans, goals, [[0.0] * n_goals for _ in self.humans])
+
+    def _ask_level(self, t: int, columns: list[dict[Any, int]], watch: Watch) -> _Answers:
+        going_on = np.sort(np.concatenate([_NOWHERE, *(block.place_M for block in self._blocks.of_level(t))]))
+        parts = []
+        for m in range(0, len(going_on), _ASKED_AT_A_TIME):
+            place_M = going_on[m : m + _ASKED_AT_A_TIME]
+            said = [
+                (s, h, g, weight)
+                for s, state in zip(place_M.tolist(), self.dag.states(t, place_M), strict=True)
+                for h in range(len(self.humans))
+                for g, weight in self._ask(state, h, t, columns[h]).items()
+            ]
+            parts.append(_Answers.of(said))
+            watch.look(len(place_M))
+        return _Answers.joined(parts)
 
     def _ask(self, state: Any, h: int, t: int, columns: dict[Any, int]) -> dict[int, float]:
         """Weights by column; a goal that is yielded twice counts twice."""
@@ -177,6 +195,38 @@ class GoalColumns(Columns):
                 "let the goal generator yield at least one there"
             )
         return weights
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What a generator said of the states of a level: who has which goal, with what weight, (N,) each."""
+
+    place_N: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    human_N: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    goal_N: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    weight_N: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, said: list[tuple[int, int, int, float]]) -> _Answers:
+        place, human, goal, weight = zip(*said, strict=True)
+        return cls(np.array(place, np.int32), np.array(human, np.int32), np.array(goal, np.int32), np.array(weight))
+
+    @classmethod
+    def joined(cls, parts: list[_Answers]) -> _Answers:
+        return cls(*(np.concatenate([getattr(part, f.name) for part in [*parts, cls()]]) for f in fields(cls)))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(self, f.name).nbytes for f in fields(self))
+
+    def tables(self, n_states: int, n_humans: int, n_goals: int) -> tuple[FloatArray, ByteArray]:
+        """Weights, and which goals there are, by state and column (S, X)."""
+        weight_SX = np.zeros((n_states, n_humans * n_goals))
+        has_SX = np.zeros(weight_SX.shape, dtype=np.uint8)
+        column_N = self.human_N * n_goals + self.goal_N
+        weight_SX[self.place_N, column_N] = self.weight_N
+        has_SX[self.place_N, column_N] = 1
+        return weight_SX, has_SX
 
 
 def as_bits(bits_SX: npt.NDArray[np.bool_]) -> ByteArray:

@@ -12,7 +12,7 @@ from empo_bi.backward.phases import Setting
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.levels import LevelSizes, MemoryLevels
 from empo_bi.errors import MemoryLimitError
-from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG, Budget, Needs
+from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG, STRETCH_BYTES, Budget, Needs
 from empo_bi.memory.sizes import as_text
 
 BLOCK_STATES = 1024  # policies of a block of this size stay in the processor's cache
@@ -80,7 +80,7 @@ class SweepShape:
         if self.in_memory:
             kept, states = "all solved levels", sum(self.level_states)
         bits = -(-self.n_columns // 8)
-        slices = 0 if self.slices_in_memory else 2 * max(self.slice_bytes, default=0)
+        slices = 0 if self.slices_in_memory else 2 * min(STRETCH_BYTES, max(self.slice_bytes, default=0))
         return Needs({
             "tables of values": 2 * self.n_rows * self._bytes_per_row,
             kept: states * self.bytes_per_state,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.dag.identity import key_of
 from empo_bi.dag.slices import ByteArray
@@ -26,6 +27,8 @@ from empo_bi.world.goals import (
     TabularGoalGenerator,
     WorldGoalGenerator,
 )
+
+_BLOCK_STATES = 1 << 16  # whose goals are looked at before they become bits
 
 
 @dataclass(frozen=True)
@@ -55,15 +58,28 @@ class FixedGoals:
 
     def rows(self, world: Any, value: int, key_SW: KeyArray | None, states: Sequence[Any] | None) -> ByteArray:
         """Bits (S, X) of some states, given as keys (on level ``value`` of a gridworld) or as they are."""
+        n_states = len(states or ()) if key_SW is None else len(key_SW)
         goals = [goal for goals in self.goals for goal in goals]
-        asked = [x for x, goal in enumerate(goals) if goal is not None]
-        bits = np.zeros((len(states) if key_SW is None else len(key_SW), len(goals)), dtype=np.bool_)  # type: ignore[arg-type]
-        if key_SW is not None:
-            bits[:, asked] = world.attainment(value, key_SW, [goals[x] for x in asked])
-        else:
-            for s, state in enumerate(states or ()):
-                bits[s, asked] = [bool(goals[x].is_achieved(state)) for x in asked]
-        return np.packbits(bits, axis=1, bitorder="little")
+        packed = np.empty((n_states, -(-len(goals) // 8)), dtype=np.uint8)
+        for s in range(0, n_states, _BLOCK_STATES):
+            block = slice(s, s + _BLOCK_STATES)
+            keys, some = None if key_SW is None else key_SW[block], None if states is None else states[block]
+            packed[block] = np.packbits(_attained(world, value, goals, keys, some), axis=1, bitorder="little")
+        return packed
+
+
+def _attained(
+    world: Any, value: int, goals: list[Any], key_SW: KeyArray | None, states: Sequence[Any] | None
+) -> npt.NDArray[np.bool_]:
+    """Whether each goal is attained in each state (S, X)."""
+    asked = [x for x, goal in enumerate(goals) if goal is not None]
+    found = np.zeros((len(states or ()) if key_SW is None else len(key_SW), len(goals)), dtype=np.bool_)
+    if key_SW is not None:
+        found[:, asked] = world.attainment(value, key_SW, [goals[x] for x in asked])
+    else:
+        for s, state in enumerate(states or ()):
+            found[s, asked] = [bool(goals[x].is_achieved(state)) for x in asked]
+    return found
 
 
 def fixed_goals_of(world: Any) -> FixedGoals | None:

@@ -91,7 +91,7 @@ class StateListBook:
         self._found: dict[Hashable, tuple[int, int]] | None = None
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
-        piece = self._levels[t]
+        piece = self._levels.part(t, ("members", "states"))
         if piece.states is None:
             raise ValueError("this store has no states, only their numbers")
         return [piece.states[place] for place in places_in(piece.members, body_S)[1].tolist()]

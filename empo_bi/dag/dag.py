@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from empo_bi.export.model import ExportedModel
 
 
+ATTAINED = ("members", "added", "attained")  # arrays of a slice that tell where goals are attained
+
+
 class Dag:
     """All states of a world, level by level; in a gridworld, level = step.
 
@@ -101,12 +104,13 @@ class Dag:
     def level(self, t: int) -> LevelSlice:
         """Everything about level ``t``, negative levels counting from the last one."""
         t = self._checked_level(t)
-        piece = self.levels[t]
+        piece = self.levels.part(t, ("members", "ended"))
         body_S = as_array(piece.members)
         goes_on = ~np.broadcast_to(piece.ended, body_S.shape)
         # A shared body's transitions are in the slice of the level where it was first expanded.
-        sources = (self.levels[i] for i in self.needed(t))
-        rows = transitions_of(body_S[goes_on], sources, self.n_profiles)
+        going_on = body_S[goes_on]
+        sources = (piece for i in self.needed(t) for piece in self.levels.stretches(i, self.n_profiles, going_on))
+        rows = transitions_of(going_on, sources, self.n_profiles)
         count_SJ = np.zeros((len(body_S), self.n_profiles), dtype=np.int64)
         count_SJ[goes_on] = rows.count_MJ
         n_humans, n_goals = (len(self.goals.humans), self.goals.n_goals) if self.goals else (0, 0)
@@ -147,7 +151,7 @@ class Dag:
         t = self._checked_level(t)
         if self.goals is None:
             return None
-        piece = self.levels[t]
+        piece = self.levels.part(t, ATTAINED)
         if self.goals.is_stored:
             return self._stored_attainment(t, piece, as_array(piece.members))
         assert self.goals.fixed is not None
@@ -158,7 +162,7 @@ class Dag:
         if not piece.attained_by_body or not self.shares_bodies:
             return piece.attained
         attained_SX: ByteArray | None = None
-        for source in (self.levels[i] for i in range(t + 1) if self.levels.sizes[i].n_bodies):
+        for source in (self.levels.part(i, ATTAINED) for i in range(t + 1) if self.levels.sizes[i].n_bodies):
             if source.attained is not None:
                 inside, place = places_in(source.added, body_S)
                 if attained_SX is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from empo_bi.dag.slices import (
     BodySlice,
     BoolArray,
     IndexArray,
-    SliceBuilder,
     bodies_from,
 )
 from empo_bi.errors import InvalidWorldError, short_repr
@@ -72,7 +72,7 @@ class DerivedExplorer(PythonExplorer):
         succ_K: IndexArray, prob_K: npt.NDArray[np.float64],
     ) -> BodySlice:  # fmt: skip
         entries = np.concatenate([np.arange(starts[n], starts[n + 1]) for n in number_S.tolist()])
-        builder = SliceBuilder(self.n_profiles, self._precision)
+        builder = self.new_builder()
         builder.add(count_NJ[number_S], succ_K[entries], prob_K[entries])
         self._known = max(self._known, int(succ_K[entries].max(initial=-1)) + 1)
         here, members, all_ended = [states[n] for n in number_S.tolist()], bodies_from(number_S), len(entries) == 0
@@ -80,7 +80,7 @@ class DerivedExplorer(PythonExplorer):
             value=value, members=members, added=members, ended=all_ended, states=here,
             expanded=range(0) if all_ended else members, attained=self.attained(value, here), attained_by_body=False,
             known=self._known,
-            **({} if all_ended else builder.arrays()),
+            **({} if all_ended else builder.arrays(partial(self._watch.look, 0))),
         )  # fmt: skip
 
     def _longest_paths(self, states: list[Any], starts: IndexArray, succ_K: IndexArray) -> IndexArray:

@@ -41,5 +41,8 @@ class Explorer(Protocol):
     def frontier(self) -> list[BodySlice]:
         """What is known of the levels not yet expanded: their first states, without transitions."""
 
+    def give_back(self) -> None:
+        """Move to disk what can wait there, since memory is short."""
+
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         """Go on after the levels ``done``, with the frontier that belonged to the last of them, or begin anew."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from empo_bi.dag.python_world import (
 )
 from empo_bi.dag.slices import (
     BodySlice,
-    SliceBuilder,
     as_array,
     bodies_from,
 )
@@ -64,7 +64,7 @@ class LevelExplorer(PythonExplorer):
         numbers, states = self._waiting.pop(value)
         for state in states:
             del self._number_of[state]  # what follows is on higher levels
-        builder = SliceBuilder(self.n_profiles, self._precision)
+        builder = self.new_builder()
         ended = []
         for first, block in self.expanded_blocks(states):
             number_of_local = [self._number(block, local, states, first, value) for local in range(len(block.found))]
@@ -76,7 +76,7 @@ class LevelExplorer(PythonExplorer):
         return BodySlice(
             value=value, members=members, added=members, ended=all_ended, states=states,
             expanded=range(0) if all_ended else members, attained=attained, attained_by_body=False, known=self.n_known,
-            **({} if all_ended else builder.arrays()),
+            **({} if all_ended else builder.arrays(partial(self._watch.look, 0))),
         )  # fmt: skip
 
     def _number(self, block: PythonBlock, local: int, states: Sequence[Any], first: int, value: int) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from empo_bi.dag.slices import Bodies, BodySlice
+from empo_bi.dag.slices import Bodies, BodySlice, IndexArray
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,15 @@ class LevelSizes:
     value: int
     n_states: int
     n_bodies: int
+    n_expanded: int
     n_transitions: int
     nbytes: int
     known: int
 
     @classmethod
     def of(cls, piece: BodySlice) -> LevelSizes:
-        return cls(piece.value, len(piece.members), len(piece.added), piece.n_entries, piece.nbytes, piece.known)
+        counts = len(piece.members), len(piece.added), len(piece.expanded), piece.n_entries
+        return cls(piece.value, *counts, nbytes=piece.nbytes, known=piece.known)
 
 
 class Levels(Protocol):
@@ -36,6 +38,15 @@ class Levels(Protocol):
     def __getitem__(self, t: int) -> BodySlice: ...
 
     def __iter__(self) -> Iterator[BodySlice]: ...
+
+    def part(self, t: int, names: Collection[str]) -> BodySlice:
+        """A slice of which only some arrays are wanted, by their names in stores; others may be there or not."""
+
+    def stretches(self, t: int, n_profiles: int, wanted: IndexArray | None = None) -> Iterator[BodySlice]:
+        """The slice, or one after the other stretches of its expanded bodies, where it is too large to be held.
+
+        Stretches without any of the ``wanted`` bodies, which ascend, may be left out.
+        """
 
     def head(self, t: int) -> BodySlice:
         """A slice without its transitions: keys or states, and which bodies are where."""
@@ -99,6 +110,12 @@ class MemoryLevels:
 
     head = __getitem__
     heads = __iter__
+
+    def part(self, t: int, names: Collection[str]) -> BodySlice:
+        return self._slices[t]
+
+    def stretches(self, t: int, n_profiles: int, wanted: IndexArray | None = None) -> Iterator[BodySlice]:
+        yield self._slices[t]
 
     def members(self, t: int) -> Bodies:
         return self._slices[t].members

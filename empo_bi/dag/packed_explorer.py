@@ -21,6 +21,7 @@ from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.reach import successors_of
 from empo_bi.dag.slices import Bodies, BodySlice, SliceBuilder, as_array, bodies_from
+from empo_bi.dag.spill import SpillLimit
 from empo_bi.errors import TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
@@ -28,6 +29,10 @@ from empo_bi.world.expand import Expansion, KeyArray
 from empo_bi.world.packed import PackedWorld
 
 MAX_BODIES = 2**31 - 1  # numbers of successors are int32
+BLOCK_PAIRS, _FEWEST_PAIRS = 1 << 18, 1 << 10  # (state, profile) pairs that are expanded at a time
+BYTES_PER_PAIR = 200  # of a block in work: successors, their numbers and probabilities, room to spare
+_BYTES_PER_ENTRY = 120  # the same for a successor, where pairs have many
+BLOCK_BYTES = BLOCK_PAIRS * BYTES_PER_PAIR
 
 
 class PackedExplorer:
@@ -44,13 +49,16 @@ class PackedExplorer:
         precision: str,
         workers: int,
         max_states: int | None,
-        block_entries: int,
+        block_bytes: int,
+        spill: SpillLimit | None,
         watch: Watch,
     ) -> None:
+        """``block_bytes`` is what a block in work may take."""
         self._world, self._goals, self._precision = world, goals, precision
         self._workers, self._max_states = workers, min(MAX_BODIES, MAX_BODIES if max_states is None else max_states)
         self.n_profiles = len(world.all_profiles)
-        self._block = max(1, block_entries // self.n_profiles)
+        self._block_bytes, self._bytes_per_pair = block_bytes, BYTES_PER_PAIR
+        self._spill, self._builder = spill, SliceBuilder(self.n_profiles, precision)
         self._watch, self._cluster = watch, active_cluster()
         self._index = self._new_index()
         self._index.add(world.initial_key)
@@ -87,6 +95,7 @@ class PackedExplorer:
         added = range(self._first, len(self._index))
         goals, members = self._goals, self._members
         attained = None
+        self._watch.look(0, 2 * key_BW.nbytes)  # the keys once more for the frontier, and bits of goals
         if goals is not None:
             # One row per body where the step plays no part, else one per state.
             rows_for = key_BW if goals.ignore_the_step else self._index.keys[as_array(members)]
@@ -105,7 +114,7 @@ class PackedExplorer:
             **transitions,
         )
         if self._step == 0:
-            self._is_nested = is_nested(piece)
+            self._is_nested = is_nested(piece, self.n_profiles)
         if not is_last:
             self._members = range(len(self._index)) if self._is_nested else self._next_members(earlier, piece)
         self._step += 1
@@ -113,17 +122,33 @@ class PackedExplorer:
         return piece
 
     def _expand(self, key_BW: npt.NDArray[np.uint64]) -> dict[str, Any]:
-        builder = SliceBuilder(self.n_profiles, self._precision)
-        blocks = (key_BW[b : b + self._block] for b in range(0, len(key_BW), self._block))
-        for block in self._expanded(blocks, is_large=len(key_BW) > self._block):
+        self._builder = builder = SliceBuilder(self.n_profiles, self._precision, self._spill)
+        for block in self._expanded(self._blocks_of(key_BW), is_large=len(key_BW) > self._block_states):
+            self._watch.look(len(block.count_SJ), self._block_bytes)
             builder.add(block.count_SJ, self._index.add(block.key_KW), block.prob_K)
-            self._watch.look(len(block.count_SJ))
+            self._bytes_per_pair = max(self._bytes_per_pair, _BYTES_PER_ENTRY * len(block.prob_K) // block.count_SJ.size)
             if len(self._index) > self._max_states:
                 raise TooManyStatesError(
                     f"{self._world}: more than max_states={self._max_states:,} bodies; shorten the horizon (max_steps), or "
                     "allow more"
                 )
-        return builder.arrays()
+        return builder.arrays(partial(self._watch.look, 0))
+
+    @property
+    def _block_states(self) -> int:
+        pairs = max(_FEWEST_PAIRS, self._block_bytes // self._bytes_per_pair)
+        return max(1, pairs // self.n_profiles)
+
+    def _blocks_of(self, key_BW: KeyArray) -> Iterator[KeyArray]:
+        """Blocks that become smaller when it shows that states have many successors."""
+        first = 0
+        while first < len(key_BW):
+            block = key_BW[first : first + self._block_states]
+            first += len(block)
+            yield block
+
+    def give_back(self) -> None:
+        self._builder.spill()
 
     def _expanded(self, blocks: Iterable[KeyArray], *, is_large: bool) -> Iterator[Expansion]:
         if is_large and self._cluster is not None:
@@ -131,7 +156,8 @@ class PackedExplorer:
         return map_blocks(self._world.expand, blocks, self._workers if is_large else 1)
 
     def _next_members(self, earlier: Levels, piece: BodySlice) -> Bodies:
-        slices = itertools.chain((earlier[t] for t in self._expanding), [piece])
+        stored = (earlier.stretches(t, self.n_profiles) for t in self._expanding)
+        slices = itertools.chain(*stored, piece.stretches(self.n_profiles))
         members = bodies_from(successors_of(as_array(self._members), slices, self.n_profiles, len(self._index)))
         self._expanding += [len(earlier)] if len(piece.expanded) else []
         return members
@@ -150,7 +176,7 @@ class PackedExplorer:
 
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         """Continue after the levels ``done``, as if they had just been expanded."""
-        self._is_nested = is_nested(done[0])
+        self._is_nested = is_nested(done[0], self.n_profiles)
         self._index = self._new_index()
         for t, piece in enumerate(itertools.chain(done.heads(), frontier)):
             if piece.key_BW is not None:
@@ -168,6 +194,6 @@ def expand_keys(world: PackedWorld, key_SW: KeyArray) -> Expansion:
     return world.expand(key_SW)
 
 
-def is_nested(first_slice: BodySlice) -> bool:
+def is_nested(first_slice: BodySlice, n_profiles: int) -> bool:
     """Whether each level contains the one before it: if the initial body may stay, so by induction may all."""
-    return first_slice.succ_K is not None and bool((first_slice.succ_K == 0).any())
+    return any(piece.succ_K is not None and bool((piece.succ_K == 0).any()) for piece in first_slice.stretches(n_profiles))

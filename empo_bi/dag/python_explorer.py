@@ -20,7 +20,9 @@ from empo_bi.dag.python_world import (
 from empo_bi.dag.slices import (
     BYTES_PER_STATE,
     BodySlice,
+    SliceBuilder,
 )
+from empo_bi.dag.spill import SpillLimit
 from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
@@ -44,6 +46,7 @@ class PythonExplorer:
         precision: str,
         workers: int,
         max_states: int | None,
+        spill: SpillLimit | None,
         watch: Watch,
     ) -> None:
         """``max_states`` is ``MAX_STATES`` unless given, so that a world without an end is noticed."""
@@ -54,7 +57,8 @@ class PythonExplorer:
         self._trusts_workers = False
         self._watch, self._cluster = watch, active_cluster()
         self._asked = (world, self.profiles)  # the same object for all blocks, so that a cluster gets it once
-        self._goals, self._precision, self._workers = goals, precision, workers
+        self._goals, self._precision, self._workers, self._spill = goals, precision, workers, spill
+        self._builder = self.new_builder()
         self._max_states = MAX_STATES if max_states is None else max_states
         self.start = initial_state_of(world)
         try:
@@ -82,6 +86,14 @@ class PythonExplorer:
                 self._check_worker(block, expand_states_of(self._asked, states[place : place + size]))
             yield place, block
             self._watch.look(len(block.count_SJ))
+
+    def new_builder(self) -> SliceBuilder:
+        """One for the transitions of the next level."""
+        self._builder = SliceBuilder(self.n_profiles, self._precision, self._spill)
+        return self._builder
+
+    def give_back(self) -> None:
+        self._builder.spill()
 
     def _check_worker(self, theirs: PythonBlock, ours: PythonBlock) -> None:
         """Whether states mean the same in another process: not if they are equal only to themselves, or hold NaN."""

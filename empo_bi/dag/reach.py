@@ -11,7 +11,7 @@ from empo_bi.runtime.jit import kernel
 
 
 def successors_of(member_M: IndexArray, slices: Iterable[BodySlice], n_profiles: int, n_bodies: int) -> IndexArray:
-    """The exact set of bodies one level on: all successors of ``member_M``, ascending."""
+    """The exact set of bodies one level on: all successors of ``member_M``, ascending. Stretches will do as ``slices``."""
     mark = np.zeros(n_bodies, dtype=np.bool_)
     for piece in slices:
         if piece.succ_K is not None:

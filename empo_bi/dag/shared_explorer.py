@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from empo_bi.dag.slices import (
     BoolArray,
     IndexArray,
     Rows,
-    SliceBuilder,
     as_array,
     bodies_from,
     places_in,
@@ -91,9 +91,10 @@ class SharedExplorer(PythonExplorer):
         self._first = added.stop
         self._step += 1
         self._check_promise(piece, body_S, states, earlier)
-        sources = itertools.chain((earlier[t] for t in self._expanding), [piece])
+        stored = (earlier.stretches(t, self.n_profiles) for t in self._expanding)
+        sources = itertools.chain(*stored, piece.stretches(self.n_profiles))
         self._members = bodies_from(successors_of(going_on, sources, self.n_profiles, self.n_known))
-        if piece.succ_K is not None:
+        if piece.n_entries:
             self._expanding.append(len(earlier))
         return piece
 
@@ -104,7 +105,9 @@ class SharedExplorer(PythonExplorer):
         if not again.any():
             return
         s = int(np.argmax(again))
-        stored = transitions_of(body_S[s : s + 1], (earlier[t] for t in self._expanding), self.n_profiles)
+        body = body_S[s : s + 1]
+        slices = itertools.chain.from_iterable(earlier.stretches(t, self.n_profiles, body) for t in self._expanding)
+        stored = transitions_of(body, slices, self.n_profiles)
         block = expand_states(self.world, self.profiles, [states[s]])
         bodies = np.array([self._number_of.get(tuple(state[1:]), -1) for state in block.found], dtype=np.int32)
         if not stored.agrees_with(Rows(block.count_SJ, bodies[block.local_K], block.prob_K)):
@@ -120,7 +123,7 @@ class SharedExplorer(PythonExplorer):
         ended_S[~is_new] = [is_terminal(self.world, states[s], self.profiles) for s in np.flatnonzero(~is_new).tolist()]
         new = np.flatnonzero(is_new)
         asked = [states[s] for s in new.tolist()]
-        builder = SliceBuilder(self.n_profiles, self._precision)
+        builder = self.new_builder()
         for first, block in self.expanded_blocks(asked):
             ended_S[new[first : first + len(block.ended_S)]] = block.ended_S
             number_of_local = [self._number(block, local, asked, first) for local in range(len(block.found))]
@@ -131,7 +134,8 @@ class SharedExplorer(PythonExplorer):
         self._is_expanded = np.concatenate(
             [self._is_expanded, np.zeros(self.n_known - len(self._is_expanded), dtype=np.bool_)]
         )
-        return {"ended": _summed_up(ended_S), "expanded": bodies_from(expanded), **builder.arrays()}
+        transitions = builder.arrays(partial(self._watch.look, 0))
+        return {"ended": _summed_up(ended_S), "expanded": bodies_from(expanded), **transitions}
 
     def _number(self, block: PythonBlock, local: int, states: Sequence[Any], first: int) -> int:
         successor = block.found[local]

@@ -7,13 +7,15 @@ where it is first expanded, and shared by all levels that the body is on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.dag.spill import BlockArray, BlockSpool, SpillLimit
 from empo_bi.runtime.jit import kernel
 from empo_bi.world.expand import KeyArray
 
@@ -81,6 +83,8 @@ class BodySlice:
         One bit per (human, goal), see ``attainment``: a row per added body if ``attained_by_body``, else per state.
     known : int
         How many bodies had been found when this level was expanded: those with higher numbers follow only higher levels.
+    spilled : SpilledTransitions or None
+        The transitions of a level just expanded, where they are too many for memory; the three arrays are None then.
     """
 
     value: int
@@ -96,10 +100,12 @@ class BodySlice:
     attained: ByteArray | None = None
     attained_by_body: bool = True
     known: int = 0
+    spilled: SpilledTransitions | None = None
 
     @property
     def n_entries(self) -> int:
-        return 0 if self.succ_K is None else len(self.succ_K)
+        succ_K = self.succ_K if self.spilled is None else self.spilled.succ_K
+        return 0 if succ_K is None else len(succ_K)
 
     @property
     def nbytes(self) -> int:
@@ -113,6 +119,24 @@ class BodySlice:
         }  # fmt: skip
         found = {name: array.nbytes for name, array in arrays.items() if isinstance(array, np.ndarray)}
         return found if self.states is None else {**found, "states": BYTES_PER_STATE * len(self.states)}
+
+    def stretches(self, n_profiles: int) -> Iterator[BodySlice]:
+        """Itself, or slices of consecutive ``expanded`` bodies where transitions were spilled, a block at a time."""
+        if self.spilled is None:
+            yield self
+            return
+        counts, probs = (
+            itertools.repeat(None) if array is None else array.blocks()
+            for array in (self.spilled.count_EJ, self.spilled.prob_K)
+        )
+        first = 0
+        for count_EJ, succ_K, prob_K in zip(counts, self.spilled.succ_K.blocks(), probs, strict=False):
+            n_rows = len(succ_K) // n_profiles if count_EJ is None else len(count_EJ)
+            yield replace(
+                self, spilled=None, expanded=self.expanded[first : first + n_rows],
+                count_EJ=count_EJ, succ_K=succ_K.astype(np.int32), prob_K=prob_K,
+            )  # fmt: skip
+            first += n_rows
 
     def starts(self, n_profiles: int) -> IndexArray:
         """Where each expanded body's entries begin in ``succ_K``, and where the last one's end (E + 1,)."""
@@ -208,51 +232,106 @@ def narrowest(prob_K: FloatArray, precision: str, count_MJ: npt.NDArray[np.integ
 class SliceBuilder:
     """Gathers the transitions of a level, block by block, and leaves out what is trivial."""
 
-    def __init__(self, n_profiles: int, precision: str) -> None:
+    def __init__(self, n_profiles: int, precision: str, limit: SpillLimit | None = None) -> None:
+        """Beyond the ``limit`` blocks wait in a file for the level to end."""
         self._n_profiles, self._precision = n_profiles, precision
-        self._counts: list[npt.NDArray[np.integer]] = []
-        self._succs: list[npt.NDArray[Any]] = []
-        self._probs: list[npt.NDArray[Any] | None] = []  # None where all are 1
+        self._blocks = BlockSpool(limit)  # of counts, successors, and probabilities (None where all are 1)
         self._probability = np.dtype(TYPES[0])  # the widest type that some block needs
+        self._is_certain = True
+        self._n_rows, self._n_entries = 0, 0
+        self._fewest, self._most, self._largest = 1, 1, 0  # counts; number of a successor
+
+    @property
+    def nbytes(self) -> int:
+        """What waits in memory."""
+        return self._blocks.nbytes
+
+    def spill(self) -> bool:
+        """Move it to a file now, since memory is short; False if there is no place for one."""
+        return self._blocks.spill()
 
     def add(self, count_SJ: npt.NDArray[np.integer], number_K: IndexArray, prob_K: FloatArray) -> None:
         """One block, with the numbers of its successors."""
-        self._counts.append(count_SJ.astype(np.min_scalar_type(int(count_SJ.max(initial=1)))))
-        self._succs.append(number_K.astype(np.int32))
-        is_certain = (prob_K == 1.0).all()
-        self._probs.append(None if is_certain else prob_K.copy())  # a block's own array has room to spare
+        fewest, most = int(count_SJ.min(initial=1)), int(count_SJ.max(initial=1))
+        self._fewest, self._most = min(self._fewest, fewest), max(self._most, most)
+        self._largest = max(self._largest, int(number_K.max(initial=0)))
+        self._n_rows, self._n_entries = self._n_rows + len(count_SJ), self._n_entries + len(number_K)
+        is_certain = bool((prob_K == 1.0).all())
         if not is_certain:
+            self._is_certain = False
             needed = narrowest(prob_K, self._precision, count_SJ)
             self._probability = max(self._probability, needed, key=lambda dtype: dtype.itemsize)
+        self._blocks.append(
+            count_SJ.astype(np.min_scalar_type(most)),
+            number_K.astype(np.int32),
+            None if is_certain else prob_K.copy(),  # a block's own array has room to spare
+        )
 
-    def arrays(self) -> dict[str, Any]:
-        """``count_EJ``, ``succ_K`` and ``prob_K`` of a :class:`BodySlice`, as far as they are not trivial.
+    def arrays(self, make_room: Callable[[int], None] = lambda nbytes: None) -> dict[str, Any]:
+        """``count_EJ``, ``succ_K`` and ``prob_K`` of a :class:`BodySlice`, as far as they are not trivial, or ``spilled``.
 
-        The builder is empty afterwards: blocks go as they are copied, so that a level is never there twice.
+        The builder is empty afterwards: blocks go as they are copied, so that a level is never there twice. ``make_room`` is
+        told how many bytes are about to be taken, and may refuse.
         """
-        if not any(len(succ) for succ in self._succs):  # nothing but terminal states
+        if self._n_entries == 0:  # nothing but terminal states
             return {}
-        most = max(int(counts.max(initial=1)) for counts in self._counts)
-        is_trivial = most == 1 == min(int(counts.min(initial=1)) for counts in self._counts)
-        prob_K = None
-        if any(prob is not None for prob in self._probs):
-            probs = [np.ones(1) if prob is None else prob for prob in self._probs]  # one 1 serves for all of a block
-            prob_K = _joined(probs, self._probability, [len(succ) for succ in self._succs])
-        self._probs = []
-        count_EJ = None if is_trivial else _joined(self._counts, np.min_scalar_type(most))
-        self._counts = []
-        return {"count_EJ": count_EJ, "succ_K": _joined(self._succs, np.dtype(np.int32)), "prob_K": prob_K}
+        has_counts = (self._fewest, self._most) != (1, 1)
+        if self._blocks.is_spilled:
+            return {"spilled": self._spilled(has_counts)}
+        prob_K, count_EJ, count_type = None, None, np.min_scalar_type(self._most)
+        counts, succs, probs = map(self._blocks.pop_column, range(3))
+        if not self._is_certain:
+            make_room(self._n_entries * self._probability.itemsize)
+            for i, succ in enumerate(succs):
+                probs[i] = np.broadcast_to(1.0, len(succ)) if probs[i] is None else probs[i]
+            prob_K = _joined(probs, self._probability)
+        if has_counts:
+            make_room(self._n_rows * self._n_profiles * count_type.itemsize)
+            count_EJ = _joined(counts, count_type)
+        make_room(4 * self._n_entries)
+        return {"count_EJ": count_EJ, "succ_K": _joined(succs, np.dtype(np.int32)), "prob_K": prob_K}
+
+    def _spilled(self, has_counts: bool) -> SpilledTransitions:
+        entries, blocks = (self._n_entries,), self._blocks
+        count_type, prob_type = np.min_scalar_type(self._most), self._probability
+        number_type = np.min_scalar_type(self._largest)
+
+        def counts() -> Iterator[npt.NDArray[Any]]:
+            return (count.astype(count_type) for count in blocks.column(0) if count is not None)
+
+        def succs() -> Iterator[npt.NDArray[Any]]:
+            return (succ.astype(number_type) for succ in blocks.column(1) if succ is not None)
+
+        def probs() -> Iterator[npt.NDArray[Any]]:
+            for succ, prob in zip(blocks.column(1), blocks.column(2), strict=True):
+                assert succ is not None
+                yield np.ones(len(succ), dtype=prob_type) if prob is None else prob.astype(prob_type)
+
+        return SpilledTransitions(
+            BlockArray((self._n_rows, self._n_profiles), count_type, counts) if has_counts else None,
+            BlockArray(entries, number_type, succs),
+            None if self._is_certain else BlockArray(entries, prob_type, probs),
+        )
 
 
-def _joined(blocks: list[Any], dtype: np.dtype[Any], lengths: list[int] | None = None) -> npt.NDArray[Any]:
-    """Arrays one after the other; the list is empty afterwards. An array of one number stands for as many as needed."""
-    lengths = [len(block) for block in blocks] if lengths is None else lengths
-    joined: npt.NDArray[Any] = np.empty((sum(lengths), *blocks[0].shape[1:]), dtype=dtype)
+@dataclass(frozen=True)
+class SpilledTransitions:
+    """The transitions of a slice that were too many for memory: shapes and types as stored, with successors narrow."""
+
+    count_EJ: BlockArray | None
+    succ_K: BlockArray
+    prob_K: BlockArray | None
+
+
+def _joined(blocks: list[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Arrays one after the other; the list is empty afterwards."""
+    joined: npt.NDArray[Any] = np.empty((sum(map(len, blocks)), *blocks[0].shape[1:]), dtype=dtype)
     blocks.reverse()
     place = 0
-    for length in lengths:
-        joined[place : place + length] = blocks.pop()
-        place += length
+    while blocks:
+        block = blocks.pop()
+        joined[place : place + len(block)] = block
+        place += len(block)
     return joined
 
 

@@ -26,7 +26,7 @@ def check_some_states(dag: Dag) -> None:
     profiles = all_profiles_of(dag.world)
     expanding = [t for t, sizes in enumerate(dag.levels.sizes) if sizes.n_transitions]
     for t in expanding[:: max(1, len(expanding) // MAX_STATES_ASKED)]:
-        piece = dag.levels[t]
+        piece = next(dag.levels.stretches(t, dag.n_profiles))
         bodies = as_array(piece.expanded)[:1]
         inside, place = places_in(piece.members, bodies)
         if not inside[0]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from empo_bi.backward.blocks import Block, LevelBlocks
-from empo_bi.dag.dag import Dag
+from empo_bi.dag.dag import ATTAINED, Dag
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, Rows, as_array, places_in
 from empo_bi.world.gridworld import GridWorld
 
@@ -56,12 +56,12 @@ def _ends_ignore_the_step(dag: Dag) -> bool:
         return True
     goes_on_somewhere = np.zeros(dag.n_bodies, dtype=np.bool_)
     for t in range(dag.horizon):
-        goes_on_somewhere[as_array(dag.levels[t].expanded)] = True
+        goes_on_somewhere[as_array(dag.levels.part(t, ("expanded",)).expanded)] = True
     return not any(goes_on_somewhere[_ended_bodies(dag, t)].any() for t in range(dag.horizon))
 
 
 def _ended_bodies(dag: Dag, t: int) -> IndexArray:
-    piece = dag.levels[t]
+    piece = dag.levels.part(t, ("members", "ended"))
     return as_array(piece.members)[np.broadcast_to(piece.ended, (len(piece.members),))]
 
 
@@ -69,12 +69,12 @@ def _goals_ignore_the_step(dag: Dag) -> bool:
     goals = dag.goals
     if goals is None or (goals.fixed is not None and goals.fixed.ignore_the_step and isinstance(dag.world, GridWorld)):
         return True
-    if goals.is_stored and all(dag.levels[t].attained_by_body for t in range(dag.horizon + 1)):
+    if goals.is_stored and all(dag.levels.part(t, ()).attained_by_body for t in range(dag.horizon + 1)):
         return True
     # Goals of users may look at the step; whether they do is seen from what they said.
     known_BX: ByteArray | None = None
     for t in range(dag.horizon + 1):
-        attained_SX, piece = dag.attained(t), dag.levels[t]
+        attained_SX, piece = dag.attained(t), dag.levels.part(t, ATTAINED)
         assert attained_SX is not None
         body_S = as_array(piece.members)
         if known_BX is None:
@@ -122,7 +122,7 @@ class ModelStates:
 
     def _states_of(self, t: int) -> tuple[IndexArray, ByteArray | None]:
         """Places on level ``t`` of the states that it adds to the model, ascending, and what is attained there."""
-        dag, piece = self._dag, self._dag.levels[t]
+        dag, piece = self._dag, self._dag.levels.part(t, ATTAINED)
         if self.is_unrolled:
             return np.arange(len(piece.members), dtype=np.int64), dag.attained(t)
         place_S = places_in(piece.members, as_array(piece.added))[1]

@@ -9,10 +9,13 @@ from empo_bi.errors import MemoryLimitError
 from empo_bi.memory.machine import resident_bytes
 from empo_bi.memory.sizes import Size, as_text, parse_size
 
+BASE_BYTES = 200_000_000  # what Python, libraries and compiled kernels take once all are loaded, as measured
 UNLOADED = 12 << 20  # kernels and libraries that are loaded when they are first used
 # What is taken where nobody sets a limit: of what was read, and of what waits to be written.
 CACHE_BYTES = 256 << 20
 SLICE_BACKLOG, RESULT_BACKLOG = 32 << 20, 64 << 20
+STRETCH_BYTES = 32 << 20  # of transitions that are read at a time, of slices that are too large to be held
+SPILL_BYTES = 128 << 20  # of a level's transitions, until it ends; beyond that they wait on disk
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,24 @@ class Budget:
         room = self.room
         return at_most if room is None else min(at_most, int(part * room))
 
+    def check_base(self, doing: str) -> None:
+        """Refuse a limit that is exceeded before anything is done, before it is."""
+        base = max(BASE_BYTES, resident_bytes())
+        if self.limit is not None and self.limit < base:
+            raise MemoryLimitError(
+                f"{doing}: memory_limit={as_text(self.limit)} is less than the {as_text(base)} that Python, libraries, "
+                "compiled kernels and what the process holds already take by themselves; allow more than that"
+            )
+
+    def is_exceeded(self, more: int = 0) -> bool:
+        """Whether the process has outgrown its limit, or will with so many bytes more."""
+        return self.limit is not None and resident_bytes() + more > self.limit
+
     def check(self, doing: str, remedy: str, more: int = 0) -> None:
         """Raise :class:`MemoryLimitError` if the process has outgrown its limit, or will with so many bytes more."""
-        if self.limit is None:
-            return
-        held = resident_bytes()
-        if held + more > self.limit:
-            wanted = f" and needs {as_text(more)} more" if more else ""
+        if self.limit is not None and self.is_exceeded(more):
+            held = resident_bytes()
+            wanted = f", and needs {as_text(more)} more" if more else ""
             raise MemoryLimitError(
                 f"{doing}: the process holds {as_text(held)}, Python and libraries included{wanted}, which is more than "
                 f"memory_limit={as_text(self.limit)}. {remedy}"

@@ -33,6 +33,7 @@ class Snapshot:
     workers : bytes that worker processes have for themselves
     owners : bytes of arrays, by what they are for
     lines : the largest lines of source, if Python's allocations are traced
+    highest : the most that was resident at any look since the moment before
     """
 
     seconds: float
@@ -43,6 +44,12 @@ class Snapshot:
     workers: int
     owners: Mapping[str, int]
     lines: tuple[str, ...] = ()
+    highest: int = 0
+
+    @property
+    def most(self) -> int:
+        """The most that process and workers held at or before this moment."""
+        return max(self.resident, self.highest) + self.workers
 
     @property
     def unexplained(self) -> int:
@@ -78,6 +85,7 @@ class MemoryProfiler:
     snapshots: list[Snapshot] = field(default_factory=list, init=False)
     _start: float = field(default_factory=time.monotonic, init=False)
     _calls: int = field(default=0, init=False)
+    _highest: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.interval, bool) or not isinstance(self.interval, int) or self.interval < 1:
@@ -86,26 +94,33 @@ class MemoryProfiler:
         if self.trace and not tracemalloc.is_tracing():
             tracemalloc.start()
 
-    def snapshot(self, doing: str, level: int, n_states: int, owners: Mapping[str, int]) -> None:
-        """Take one, if it is time for one."""
+    def sample(self) -> None:
+        """Look how much is held in the middle of a level, which may be more than at its end."""
+        self._highest = max(self._highest, resident_bytes())
+
+    def snapshot(self, doing: str, level: int, n_states: int, owners: Mapping[str, int], *, is_due: bool = False) -> None:
+        """Take one, if it is time for one, or ``is_due`` says so."""
         self._calls += 1
-        if (self._calls - 1) % self.interval:
+        if (self._calls - 1) % self.interval and not is_due:
             return
         lines: tuple[str, ...] = ()
         if self.trace:
             found = tracemalloc.take_snapshot().statistics("lineno")[:_LINES]
             lines = tuple(f"{as_text(line.size)} in {line.traceback}" for line in found)
+        self.sample()
+        held = {name: nbytes for name, nbytes in owners.items() if nbytes}
         self.snapshots.append(
             Snapshot(
-                time.monotonic() - self._start, doing, level, n_states, resident_bytes(), sum(worker_bytes()),
-                {name: nbytes for name, nbytes in owners.items() if nbytes}, lines,
+                time.monotonic() - self._start, doing, level, n_states, resident_bytes(), sum(worker_bytes()), held, lines,
+                highest=self._highest,
             )
         )  # fmt: skip
+        self._highest = 0
 
     @property
     def peak(self) -> Snapshot:
         """The one with the most memory."""
-        return max(self.snapshots, key=lambda snapshot: snapshot.resident + snapshot.workers)
+        return max(self.snapshots, key=lambda snapshot: snapshot.most)
 
     @property
     def leaks(self) -> bool:
@@ -131,7 +146,7 @@ class MemoryProfiler:
         changed = f"{'grew' if growth >= 0 else 'shrank'} by {as_text(abs(growth))}"
         parts = [
             f"Memory at {len(self.snapshots)} moments in {last.seconds:.1f} s\n"
-            f"peak: {as_text(peak.resident + peak.workers)}, {peak.doing} level {peak.level}{limit}",
+            f"peak: {as_text(peak.most)}, {peak.doing} level {peak.level}{limit}",
             self._timeline(),
             self._owners(),
             *(["\n  ".join(["the largest lines of Python at the peak:", *peak.lines])] if peak.lines else []),
@@ -140,11 +155,13 @@ class MemoryProfiler:
         return "\n\n".join(parts)
 
     def _timeline(self) -> str:
-        lines = [f"{'seconds':>8} {'':12} {'level':>5} {'states':>11} {'resident':>10} {'workers':>9} {'arrays':>10}"]
+        moment = f"{'seconds':>8} {'':12} {'level':>5} {'states':>11}"
+        lines = [f"{moment} {'resident':>10} {'highest':>10} {'workers':>9} {'arrays':>10}"]
         for s in self._thinned():
-            resident, workers, arrays = as_text(s.resident), as_text(s.workers), as_text(sum(s.owners.values()))
+            resident, highest = as_text(s.resident), as_text(max(s.resident, s.highest))
+            workers, arrays = as_text(s.workers), as_text(sum(s.owners.values()))
             moment = f"{s.seconds:8.2f} {s.doing:12} {s.level:5} {s.n_states:11,}"
-            lines.append(f"{moment} {resident:>10} {workers:>9} {arrays:>10}")
+            lines.append(f"{moment} {resident:>10} {highest:>10} {workers:>9} {arrays:>10}")
         return "\n".join(lines)
 
     def _owners(self) -> str:
@@ -180,6 +197,8 @@ class MemoryProfiler:
         colours = plt.get_cmap("cividis")([i / max(1, len(names)) for i in range(len(names))])
         ax.stackplot(place, stacks, labels=[_REST, *names], colors=["lightgrey", *colours], alpha=0.8)
         ax.plot(place, [s.resident / 1e6 for s in self.snapshots], color="black", label="resident")
+        highest = [max(s.resident, s.highest) / 1e6 for s in self.snapshots]
+        ax.plot(place, highest, color="black", linewidth=0.7, label="highest meanwhile")
         if any(s.workers for s in self.snapshots):
             total = [(s.resident + s.workers) / 1e6 for s in self.snapshots]
             ax.plot(place, total, color="black", linestyle=":", label="with workers")

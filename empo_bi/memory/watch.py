@@ -43,7 +43,13 @@ class Watch:
         self.owners: Callable[[], Mapping[str, int]] = dict
         self.after_block: Callable[[int], None] | None = None
         self.interrupts = Interrupts()
-        self._n_done = 0
+        self._n_done, self._level = 0, 0
+
+    def also(self, doing: str) -> Watch:
+        """The same for other work, under the same limit and in the same profile."""
+        other = Watch(doing, self._remedy, budget=self.budget, monitor=self._monitor, profiler=self._profiler)
+        other.interrupts = self.interrupts
+        return other
 
     def forget(self) -> None:
         """Let go of those who were watched."""
@@ -55,12 +61,25 @@ class Watch:
         if self.after_block is not None:
             self.after_block(n_states)
         self.interrupts.check()
+        if self._profiler is not None:
+            self._profiler.sample()
+        if self.budget.is_exceeded(more):
+            self._relieve()
+            if self._profiler is not None and self.budget.is_exceeded(more):  # how it ended belongs into the profile
+                self._profiler.snapshot(self._doing, self._level, n_states, self.owners(), is_due=True)
         self.budget.check(self._doing, self._remedy, more)
         if self._monitor is not None:
             self._monitor.check(self._n_done, give_back=self.give_back, between=self.interrupts.check)
 
+    def _relieve(self) -> None:
+        """Before giving up: let go of what can be had again, and of what the C library keeps."""
+        if self.give_back is not None:
+            self.give_back()
+        trim()
+
     def level(self, t: int, n_states: int) -> None:
         """A level is done."""
+        self._level = t
         if self._profiler is not None:
             self._profiler.snapshot(self._doing, t, n_states, self.owners())
         if self.budget.limit is not None:

@@ -12,10 +12,11 @@ from empo_bi.backward.needs import BLOCK_STATES, SweepShape, sizes_within
 from empo_bi.backward.profiles import Profiles
 from empo_bi.checks import checked_agents, checked_generator
 from empo_bi.dag.key_index import bytes_for
+from empo_bi.dag.packed_explorer import BLOCK_BYTES
 from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import BYTES_PER_STATE
-from empo_bi.enumeration import BLOCK_BYTES, check_world, title_of
-from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, UNLOADED
+from empo_bi.enumeration import check_world, title_of
+from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, STRETCH_BYTES, UNLOADED
 from empo_bi.memory.machine import available_bytes, resident_bytes, trim
 from empo_bi.memory.sizes import Size, as_text, parse_size
 from empo_bi.options import Params
@@ -366,7 +367,9 @@ class _Outlook:
         at_hand = slices if shape.in_memory else 0 if is_tight else min(CACHE_BYTES, slices)
         waiting = 0 if shape.in_memory or is_tight or not at_most else min(SLICE_BACKLOG, slices)
         in_work = 0 if is_tight else min(BLOCK_BYTES, slices)
-        return index + at_hand + waiting + in_work + (2 if at_most else 1) * max(shape.slice_bytes, default=0)
+        level = max(shape.slice_bytes, default=0)  # in work; beyond a limit it waits on disk
+        level = level if shape.in_memory else min(level, STRETCH_BYTES if is_tight else SPILL_BYTES)
+        return index + at_hand + waiting + in_work + (2 if at_most else 1) * level
 
     def _sweeping(self, shape: SweepShape) -> float:
         chosen = sizes_within(shape, None, self._workers)
@@ -385,7 +388,8 @@ class _Outlook:
         tables = parts["tables of values"] * rows / max(1, 2 * shape.n_rows)
         others = [parts[name] for name in ("goals of all states", "goals attained", "places of states and transitions")]
         slices = sum(shape.slice_bytes)
-        at_hand = slices if shape.in_memory else min(CACHE_BYTES, slices) + max(shape.slice_bytes, default=0)
+        largest = min(STRETCH_BYTES, max(shape.slice_bytes, default=0))
+        at_hand = slices if shape.in_memory else min(CACHE_BYTES, slices) + largest
         blocks = BLOCK_STATES * shape.bytes_in_work(self._workers)
         return tables + kept * shape.bytes_per_state + sum(others) + at_hand + blocks
 

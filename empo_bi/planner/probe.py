@@ -81,9 +81,9 @@ def probe(
     """Enumerate levels for so long, or so many, and solve the first of them as if nothing came after."""
     clock = _Clock(seconds)
     clock.is_waiting = not isinstance(world, GridWorld)  # whose first level is found at once, when kernels are compiled
-    options = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "watch": clock}
+    options = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock}
     explorer = explorer_for(world, level_fct, fixed_goals_of(world), Budget(), options)
-    levels = _FirstLevels()
+    levels = _FirstLevels(explorer.n_profiles)
     spent, last = 0.0, 0.0
     is_complete = False
     with level_bar("look ahead", explorer.n_levels, progress) as bar:
@@ -149,14 +149,16 @@ class _Clock(Watch):
 class _FirstLevels(MemoryLevels):
     """Keeps the sizes of all levels, and the slices of those that have few states, or that the explorer asks for again."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_profiles: int) -> None:
         super().__init__()
-        self._n_kept = 0
+        self._n_kept, self._n_profiles, self._is_nested = 0, n_profiles, False
 
     def append(self, piece: BodySlice, frontier: Any) -> None:
         super().append(piece, frontier)
         self._n_kept += len(piece.added)
-        is_wanted = len(self) == 1 or not is_nested(self[0]) or self._n_kept <= TRIAL_STATES
+        if len(self) == 1:
+            self._is_nested = is_nested(piece, self._n_profiles)
+        is_wanted = len(self) == 1 or not self._is_nested or self._n_kept <= TRIAL_STATES
         if not is_wanted:
             self._slices[-1] = replace(piece, key_BW=None, count_EJ=None, succ_K=None, prob_K=None, attained=None)
 

@@ -14,11 +14,11 @@ class SliceCache:
     """Reads slices through ``read(t)`` and remembers at most ``limit`` bytes of them, the last used ones.
 
     A slice larger than the limit is passed through. Slices that are read ahead count like all others. A limit of 0 remembers
-    nothing.
+    nothing. ``size_of(t)`` tells how large a slice will be, so that others can go before it is read.
     """
 
-    def __init__(self, read: Callable[[int], BodySlice], limit: int) -> None:
-        self._read, self.limit = read, limit
+    def __init__(self, read: Callable[[int], BodySlice], limit: int, size_of: Callable[[int], int] = lambda t: 0) -> None:
+        self._read, self._size_of, self.limit = read, size_of, limit
         self._kept: OrderedDict[int, BodySlice] = OrderedDict()
         self._coming: dict[int, Future[BodySlice]] = {}
         self._lock = threading.Lock()
@@ -38,6 +38,9 @@ class SliceCache:
 
     def _fetch(self, t: int) -> BodySlice:
         try:
+            expected = self._size_of(t)
+            with self._lock:
+                self._make_room(expected if expected <= self.limit else 0)
             piece = self._read(t)
             self.put(t, piece)
             return piece
@@ -52,6 +55,11 @@ class SliceCache:
             self._make_room(piece.nbytes)
             self._kept[t] = piece
             self.nbytes += piece.nbytes
+
+    def kept(self, t: int) -> BodySlice | None:
+        """A slice if it is at hand, without reading anything."""
+        with self._lock:
+            return self._kept.get(t)
 
     def prefetch(self, levels: Iterable[int]) -> None:
         """Start reading slices in the background, one after the other; :meth:`get` waits for what is on its way."""

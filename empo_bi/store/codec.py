@@ -36,9 +36,12 @@ def dimensions_of(name: str, fields: dict[str, Any]) -> tuple[str, ...]:
     return DIMENSIONS[name]
 
 
-def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, Any], Arrays]:
-    """The small fields, as JSON has them, and the arrays. States are left out where ``states`` is None."""
-    arrays: Arrays = {}
+def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The small fields, as JSON has them, and the arrays, some of them in blocks where they are too large for memory.
+
+    States are left out where ``states`` is None.
+    """
+    arrays: dict[str, Any] = {}
     fields: dict[str, Any] = {
         "value": piece.value,
         "n_states": len(piece.members),
@@ -56,12 +59,13 @@ def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, An
         arrays["key"] = piece.key_BW
     if piece.states is not None and states is not None:
         arrays["states"] = states.to_bytes(piece.states)
-    if piece.count_EJ is not None:
-        arrays["count"] = piece.count_EJ
-    if piece.succ_K is not None:
-        arrays["succ"] = narrow(piece.succ_K)
-    if piece.prob_K is not None:
-        arrays["prob"] = piece.prob_K
+    transitions = piece if piece.spilled is None else piece.spilled
+    if transitions.count_EJ is not None:
+        arrays["count"] = transitions.count_EJ
+    if transitions.succ_K is not None:
+        arrays["succ"] = narrow(transitions.succ_K) if isinstance(transitions.succ_K, np.ndarray) else transitions.succ_K
+    if transitions.prob_K is not None:
+        arrays["prob"] = transitions.prob_K
     if piece.attained is not None:
         arrays["attained"] = piece.attained
     return fields, {name: array for name, array in arrays.items() if len(array)}  # an array costs its milliseconds
@@ -95,7 +99,7 @@ def narrow(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def _put_bodies(fields: dict[str, Any], arrays: Arrays, piece: BodySlice) -> None:
+def _put_bodies(fields: dict[str, Any], arrays: dict[str, Any], piece: BodySlice) -> None:
     written: dict[str, IndexArray] = {}
     for name in ("members", "added", "expanded"):
         bodies: Bodies = getattr(piece, name)

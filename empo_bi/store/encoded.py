@@ -7,10 +7,9 @@ holds them to that.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ import numcodecs.blosc
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.dag.spill import BlockArray
 from empo_bi.store.layout import CHUNK_BYTES
 
 _OURS = (["bytes", "blosc", "crc32c"], ["bytes", "crc32c"])  # names of codecs
@@ -67,18 +67,15 @@ class Compression:
         return data + int(google_crc32c.value(data)).to_bytes(4, "little")
 
 
-def array_files(array: Array, dimensions: tuple[str, ...], compression: Compression) -> Iterator[tuple[str, bytes]]:
+def array_files(
+    given: Array | BlockArray, dimensions: tuple[str, ...], compression: Compression
+) -> Iterator[tuple[str, bytes]]:
     """Names, below the array's own, and contents; the chunks first, so that what has metadata is complete."""
-    array = little_endian(array)
+    array = BlockArray.of(given)
     chunk_shape = chunk_shape_of(array)
-    counts = [math.ceil(n / size) for n, size in zip(array.shape, chunk_shape, strict=True)]
-    for place in itertools.product(*map(range, counts)):
-        chunk = array[tuple(slice(i * size, (i + 1) * size) for i, size in zip(place, chunk_shape, strict=True))]
-        if chunk.shape != chunk_shape:  # the last chunk of an array is as large as the others, filled up with zeros
-            whole = np.zeros(chunk_shape, dtype=array.dtype)
-            whole[tuple(map(slice, chunk.shape))] = chunk
-            chunk = whole
-        yield "/".join(["c", *map(str, place)]), compression.encode(chunk)
+    blocks = [] if 0 in array.shape else map(little_endian, array.blocks())
+    for c, chunk in enumerate(_in_chunks(blocks, chunk_shape, array.dtype)):
+        yield chunk_name(c, len(array.shape)), compression.encode(chunk)
     yield (
         "zarr.json",
         _json_bytes(
@@ -88,7 +85,7 @@ def array_files(array: Array, dimensions: tuple[str, ...], compression: Compress
                 "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk_shape)}},
                 "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
                 "fill_value": 0.0 if array.dtype.kind == "f" else 0,
-                "codecs": compression.codecs(array.itemsize),
+                "codecs": compression.codecs(array.dtype.itemsize),
                 "attributes": {},
                 "dimension_names": list(dimensions),
                 "zarr_format": 3,
@@ -97,6 +94,28 @@ def array_files(array: Array, dimensions: tuple[str, ...], compression: Compress
             }
         ),
     )
+
+
+def _in_chunks(blocks: Iterable[Array], chunk_shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[Array]:
+    """Blocks of rows cut, or put together, to chunks; the last one is as large as the others, filled up with zeros."""
+    chunk, n_rows = np.zeros(0), 0  # the one that is not full yet, and how many rows it has
+    for block in blocks:
+        begin = 0
+        while begin < len(block):
+            piece = block[begin : begin + chunk_shape[0] - n_rows]
+            begin += len(piece)
+            if len(piece) == chunk_shape[0]:
+                yield piece
+                continue
+            if n_rows == 0:
+                chunk = np.zeros(chunk_shape, dtype=dtype.newbyteorder("<"))
+            chunk[n_rows : n_rows + len(piece)] = piece
+            n_rows += len(piece)
+            if n_rows == chunk_shape[0]:
+                yield chunk
+                n_rows = 0
+    if n_rows:
+        yield chunk
 
 
 @dataclass(frozen=True)
@@ -167,9 +186,9 @@ def little_endian(array: Array) -> Array:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 
-def chunk_shape_of(array: Array) -> tuple[int, ...]:
+def chunk_shape_of(array: Array | BlockArray) -> tuple[int, ...]:
     """Whole rows, a few megabytes of them; a small array is one chunk."""
-    row_bytes = array.itemsize * math.prod(array.shape[1:])
+    row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
     rows = max(1, min(len(array), CHUNK_BYTES // max(1, row_bytes)))
     return (rows, *(max(1, n) for n in array.shape[1:]))
 

@@ -8,7 +8,9 @@ FORMAT, VERSION = "empo_bi DAG", 1
 ATTRIBUTE = "empo_bi"  # of groups: the manifest at the root, the commit marker of a level
 ROOT = ""
 FINISHED = "finished"  # group that appears after the last level
-HEAD_ARRAYS = ("members", "added", "expanded", "ended", "key", "states")  # which states there are, but for their transitions
+BODY_ARRAYS = ("members", "added", "expanded", "ended")  # which bodies there are
+HEAD_ARRAYS = (*BODY_ARRAYS, "key", "states")  # everything but transitions and goals attained
+TRANSITIONS = ("count", "succ", "prob")
 CHUNK_BYTES = 4 << 20  # large enough to stream, small enough to compress in the processor's cache
 
 

@@ -13,6 +13,7 @@ import json
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import numcodecs.blosc
@@ -23,6 +24,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
 from empo_bi.dag.slices import Bodies
+from empo_bi.dag.spill import BlockArray
 from empo_bi.errors import DamagedStoreError
 from empo_bi.store.encoded import (
     Array,
@@ -51,11 +53,20 @@ class ZarrFiles:
         self._mode: Literal["r", "r+"] = "r" if store.read_only else "r+"  # for reading; some stores cannot become read-only
 
     def write_array(
-        self, group: str, name: str, array: Array, dimensions: tuple[str, ...], compression: Compression
+        self, group: str, name: str, array: Array | BlockArray, dimensions: tuple[str, ...], compression: Compression
     ) -> Json:
         """Returns what :meth:`read_array` wants to know again: type, shape and checksum."""
-        self._put((f"{group}/{name}/{file}", data) for file, data in array_files(array, dimensions, compression))
-        return {"dtype": array.dtype.name, "shape": list(array.shape), "crc32": _checksum_of_array(array)}
+        given, crc32 = BlockArray.of(array), 0
+
+        def summed_up() -> Iterator[Array]:
+            nonlocal crc32
+            for block in given.blocks():
+                crc32 = _checksum_of(block, crc32)
+                yield block
+
+        files = array_files(replace(given, blocks=summed_up), dimensions, compression)
+        self._put((f"{group}/{name}/{file}", data) for file, data in files)
+        return {"dtype": given.dtype.name, "shape": list(given.shape), "crc32": f"{crc32:08x}"}
 
     def read_array(self, group: str, name: str, about: Json) -> Array:
         return self.read_arrays(group, {name: about})[name]
@@ -77,7 +88,7 @@ class ZarrFiles:
         array: Array = np.empty(stored.shape, stored.dtype)
         if stored.is_ours:
             for c in range(stored.n_chunks):
-                chunk = self._chunk(stored, c, group, name, first if c == 0 else None)
+                chunk = self.chunk(stored, c, group, name, first if c == 0 else None)
                 if array.ndim:
                     rows = array[c * stored.chunk_shape[0] :][: stored.chunk_shape[0]]
                     rows[...] = chunk[: len(rows)]
@@ -85,8 +96,8 @@ class ZarrFiles:
                     array[...] = chunk
         else:  # somebody else's codecs or chunks
             array = self._by_zarr(group, name)
-        if _checksum_of_array(array) != about["crc32"]:
-            raise DamagedStoreError(self._differs(group, name))
+        if f"{_checksum_of(array):08x}" != about["crc32"]:
+            raise self.damaged(group, name)
         return array
 
     def read_pieces(self, group: str, name: str, about: Json, places: Bodies) -> Iterator[tuple[slice, Array]]:
@@ -95,7 +106,7 @@ class ZarrFiles:
         Chunks without any of the rows are not read. Each chunk has a checksum of its own; that of the array is checked, too,
         where all rows are asked for.
         """
-        stored = self._described(group, name, about, sync(self._get(f"{group}/{name}/zarr.json")))
+        stored = self.described(group, name, about)
         if not stored.is_ours:
             rows = self.read_array(group, name, about)
             yield slice(0, len(places)), rows[places.start : places.stop] if isinstance(places, range) else rows[places]
@@ -103,7 +114,7 @@ class ZarrFiles:
         n_rows, crc32 = stored.chunk_shape[0], 0
         for c in _chunks_of(places, n_rows):
             first = c * n_rows
-            chunk = self._chunk(stored, c, group, name)[: about["shape"][0] - first]
+            chunk = self.chunk(stored, c, group, name)[: about["shape"][0] - first]
             crc32 = zlib.crc32(chunk.data.cast("B"), crc32)
             begin, end = (bisect.bisect_left(places, row) for row in (first, first + n_rows))
             if isinstance(places, range):
@@ -111,7 +122,7 @@ class ZarrFiles:
             else:
                 yield slice(begin, end), chunk[places[begin:end] - first]
         if isinstance(places, range) and len(places) == about["shape"][0] and f"{crc32:08x}" != about["crc32"]:
-            raise DamagedStoreError(self._differs(group, name))
+            raise self.damaged(group, name)
 
     async def _get(self, key: str) -> bytes | Exception | None:
         """The bytes of a file; None if there is none, or what the store says of a damaged one.
@@ -127,6 +138,10 @@ class ZarrFiles:
         except Exception as error:
             return error
         return None if found is None else found.to_bytes()
+
+    def described(self, group: str, name: str, about: Json) -> StoredArray:
+        """What an array's metadata say of it, if that is what was written."""
+        return self._described(group, name, about, sync(self._get(f"{group}/{name}/zarr.json")))
 
     def _described(self, group: str, name: str, about: Json, metadata: Any) -> StoredArray:
         """An array that is as it was written, to judge by its metadata."""
@@ -150,7 +165,7 @@ class ZarrFiles:
         except Exception as error:  # whatever a codec says of damaged bytes
             raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
 
-    def _chunk(self, stored: StoredArray, c: int, group: str, name: str, found: Any = None) -> Array:
+    def chunk(self, stored: StoredArray, c: int, group: str, name: str, found: Any = None) -> Array:
         """A chunk of whole rows, filled up where it is the last one; ``found`` has its bytes if they are there already.
 
         Decoded here: zarr's threads would keep 20 MB for themselves, and read zeros where a chunk is missing.
@@ -158,7 +173,7 @@ class ZarrFiles:
         if found is None:
             found = sync(self._get(f"{group}/{name}/{chunk_name(c, len(stored.shape))}"))
         if found is None:
-            raise DamagedStoreError(self._differs(group, name))
+            raise self.damaged(group, name)
         try:
             return decoded_chunk(_bytes(found), stored.codecs, stored.dtype, stored.chunk_shape)
         except Exception as error:  # whatever a codec says of damaged bytes
@@ -167,8 +182,10 @@ class ZarrFiles:
     def _where(self, group: str, name: str) -> str:
         return f"{self.name}: {spoken(group)}, array {name!r}"
 
-    def _differs(self, group: str, name: str) -> str:
-        return f"{self._where(group, name)}: its checksum differs, so a chunk is missing or was changed. {self._remedy}"
+    def damaged(self, group: str, name: str) -> DamagedStoreError:
+        return DamagedStoreError(
+            f"{self._where(group, name)}: its checksum differs, so a chunk is missing or was changed. {self._remedy}"
+        )
 
     def write_record(self, group: str, content: Json) -> None:
         """Write a record as the attributes of a group, with a checksum: a changed digit there is as bad as elsewhere."""
@@ -272,9 +289,9 @@ def _bytes(found: bytes | Exception) -> bytes:
     return found
 
 
-def _checksum_of_array(array: Array) -> str:
-    """Of its bytes in C order, the lowest byte of each number first."""
-    return f"{zlib.crc32(little_endian(array).data.cast('B') if array.size else b''):08x}"
+def _checksum_of(array: Array, before: int = 0) -> int:
+    """Of its bytes in C order, the lowest byte of each number first; ``before`` is that of the blocks before it."""
+    return zlib.crc32(little_endian(array).data.cast("B") if array.size else b"", before)
 
 
 def _checksum_of_json(content: Json) -> str:

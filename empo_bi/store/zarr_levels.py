@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from zarr.abc.store import Store
 
 from empo_bi.dag.levels import LevelSizes
-from empo_bi.dag.slices import Bodies, BodySlice
+from empo_bi.dag.slices import Bodies, BodySlice, IndexArray, places_in
 from empo_bi.errors import (
     DamagedStoreError,
     StoreError,
@@ -27,14 +27,26 @@ from empo_bi.errors import (
     StoreVersionError,
     short_repr,
 )
-from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG
+from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, STRETCH_BYTES
 from empo_bi.store import codec
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import SliceCache
 from empo_bi.store.json_states import JsonStates
-from empo_bi.store.layout import FINISHED, FORMAT, HEAD_ARRAYS, ROOT, VERSION, frontier_name, is_our_name, level_name
+from empo_bi.store.layout import (
+    BODY_ARRAYS,
+    FINISHED,
+    FORMAT,
+    HEAD_ARRAYS,
+    ROOT,
+    TRANSITIONS,
+    VERSION,
+    frontier_name,
+    is_our_name,
+    level_name,
+)
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
 from empo_bi.store.reporting import reporting
+from empo_bi.store.row_reader import RowReader
 from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles
 
 
@@ -64,7 +76,8 @@ class ZarrLevels:
         self.is_finished = False
         self._is_closed = False
         read = weakref.WeakMethod(self._read)  # or the cache would keep its owner, and a temporary store, alive
-        self._cache = SliceCache(lambda t: read()(t), cache_bytes)  # type: ignore[misc]
+        sizes = self.sizes
+        self._cache = SliceCache(lambda t: read()(t), cache_bytes, lambda t: sizes[t].nbytes)  # type: ignore[misc]
         self._kept_states: dict[int, Sequence[Any]] = {}  # of Python worlds, where they are not written
         self._writer, self._backlog_bytes = BackgroundWriter(self._files), backlog_bytes
         # A temporary store goes when nobody uses it any more, at the latest when the process ends.
@@ -188,7 +201,8 @@ class ZarrLevels:
 
     def restart(self) -> None:
         """Forget all levels."""
-        self._markers, self.sizes = [], []
+        self._markers.clear()
+        self.sizes.clear()
         self._cache.clear()
         self._begin()
 
@@ -207,7 +221,7 @@ class ZarrLevels:
         else:
             while (marker := self._files.read_record(level_name(len(self._markers)))) is not None:
                 self._markers.append(marker)
-        self.sizes = [_sizes_of(marker) for marker in self._markers]
+        self.sizes[:] = map(_sizes_of, self._markers)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -226,10 +240,49 @@ class ZarrLevels:
     def __iter__(self) -> Iterator[BodySlice]:
         return (self[t] for t in range(len(self)))
 
+    def part(self, t: int, names: Collection[str]) -> BodySlice:
+        self._check_open()
+        self._wait()
+        t = range(len(self))[t]
+        at_hand = self._cache.kept(t)
+        if at_hand is None and self._is_held_whole(t):
+            at_hand = self._cache.get(t)
+        return self._read(t, self._present(t, names)) if at_hand is None else at_hand
+
+    def _present(self, t: int, names: Collection[str]) -> list[str]:
+        """Those of the arrays that there are, and which bodies they are about."""
+        return [name for name in self._markers[t]["arrays"] if name in names or name in BODY_ARRAYS]
+
+    def _is_held_whole(self, t: int) -> bool:
+        """Whether a slice is small enough to be read whole, and remembered beside another one."""
+        return self.sizes[t].nbytes <= max(STRETCH_BYTES, self._cache.limit // 2)
+
+    def stretches(self, t: int, n_profiles: int, wanted: IndexArray | None = None) -> Iterator[BodySlice]:
+        self._check_open()
+        self._wait()
+        t = range(len(self))[t]
+        if self._is_held_whole(t):
+            yield self._cache.get(t)
+            return
+        head, abouts = self._read(t, self._present(t, BODY_ARRAYS)), self._markers[t]["arrays"]
+        read = {name: RowReader(self._files, level_name(t), name, abouts[name]) for name in self._present(t, TRANSITIONS)}
+        n_rows, begin = max(1, STRETCH_BYTES // (16 * n_profiles)), 0
+        for first in range(0, len(head.expanded), n_rows):
+            expanded = head.expanded[first : first + n_rows]
+            count_EJ = read["count"].rows(first, first + n_rows) if "count" in read else None
+            n_entries = len(expanded) * n_profiles if count_EJ is None else int(count_EJ.sum(dtype=np.int64))
+            end = begin + n_entries
+            if wanted is None or places_in(expanded, wanted)[0].any():
+                yield replace(
+                    head, expanded=expanded, count_EJ=count_EJ, succ_K=read["succ"].rows(begin, end).astype(np.int32),
+                    prob_K=read["prob"].rows(begin, end) if "prob" in read else None,
+                )  # fmt: skip
+            begin = end
+
     def head(self, t: int) -> BodySlice:
         self._check_open()
         self._wait()
-        return self._read(t, [name for name in HEAD_ARRAYS if name in self._markers[t]["arrays"]])
+        return self._read(t, self._present(t, HEAD_ARRAYS))
 
     def heads(self) -> Iterator[BodySlice]:
         return (self.head(t) for t in range(len(self)))
@@ -240,7 +293,7 @@ class ZarrLevels:
         marker = self._markers[t]
         if isinstance(marker["members"], list):
             return range(*marker["members"])
-        return self._cache.get(t).members
+        return self.part(t, BODY_ARRAYS).members
 
     def prefetch(self, levels: Iterable[int]) -> None:
         """Read slices ahead, as many as fill half the cache."""
@@ -308,7 +361,8 @@ class ZarrLevels:
             self._kept_states[t] = piece.states
         write = partial(self._write_level, t, piece, frontier())
         self._writer.put(t, piece.nbytes, write, groups=(level_name(t), frontier_name(t)), obsolete=frontier_name(t - 1))
-        self._cache.put(t, piece)
+        if piece.spilled is None:
+            self._cache.put(t, piece)
 
     def _wait(self) -> None:
         """Until what was appended is committed."""
@@ -438,7 +492,7 @@ def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) ->
 
 def _sizes_of(marker: Json) -> LevelSizes:
     nbytes = sum(_nbytes_of(name, about) for name, about in marker["arrays"].items())
-    counts = {name: marker[name] for name in ("value", "n_states", "n_bodies", "n_transitions")}
+    counts = {name: marker[name] for name in ("value", "n_states", "n_bodies", "n_expanded", "n_transitions")}
     return LevelSizes(**counts, nbytes=nbytes, known=marker["n_known"])
 
 

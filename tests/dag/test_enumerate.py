@@ -101,7 +101,7 @@ def test_the_dag_does_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPat
     world = load_world("ice_rink")
     whole = enumerate_dag(world, progress=False)
     monkeypatch.setattr(enumeration, "BLOCK_BYTES", 50 * 200)
-    monkeypatch.setattr(enumeration, "_FEWEST_PAIRS", 50)
+    monkeypatch.setattr("empo_bi.dag.packed_explorer._FEWEST_PAIRS", 50)
     parts = enumerate_dag(world, progress=False)
     assert whole.level_sizes == parts.level_sizes
     for t in range(world.max_steps + 1):

@@ -254,11 +254,11 @@ def test_a_report_has_a_timeline_owners_first_and_last_a_verdict_and_the_limit(m
     head, timeline, owners, verdict = text.split("\n\n")
     assert re.fullmatch(r"Memory at 3 moments in \d+\.\d s\npeak: 400 MB, solving level 1; limit: 1 GB", head)
     lines = timeline.splitlines()
-    assert lines[0].split() == ["seconds", "level", "states", "resident", "workers", "arrays"]
+    assert lines[0].split() == ["seconds", "level", "states", "resident", "highest", "workers", "arrays"]
     assert [line.split()[1:] for line in lines[1:]] == [
-        ["solving", "0", "10", "100", "MB", "0", "B", "0", "B"],
-        ["solving", "1", "10", "400", "MB", "0", "B", "300", "MB"],
-        ["solving", "2", "10", "250", "MB", "0", "B", "120", "MB"],
+        ["solving", "0", "10", "100", "MB", "100", "MB", "0", "B", "0", "B"],
+        ["solving", "1", "10", "400", "MB", "400", "MB", "0", "B", "300", "MB"],
+        ["solving", "2", "10", "250", "MB", "250", "MB", "0", "B", "120", "MB"],
     ]
     rows = {re.split(r"\s{2,}", line)[0]: re.split(r"\s{2,}", line)[1:] for line in owners.splitlines()}
     assert rows["owner"] == ["first", "at the peak", "last", "most"]
@@ -362,7 +362,15 @@ def test_the_picture_has_owners_the_process_its_workers_and_the_limit(meter: Met
     profiler.snapshot("reading", 3, 10, {"slices": 20 * MB})
     ax = profiler.plot(Figure().add_subplot())
     names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["Python, libraries and the rest", "tables", "slices", "resident", "with workers", "limit"]
+    assert names == [
+        "Python, libraries and the rest",
+        "tables",
+        "slices",
+        "resident",
+        "highest meanwhile",
+        "with workers",
+        "limit",
+    ]
     assert ax.get_xlabel() == "level (solving, then reading)"
     assert ax.get_lines()[0].get_ydata().tolist() == [100, 400, 250, 250]
 

@@ -22,10 +22,10 @@ from dag.test_stores_and_workers import assert_same
 from empo_bi import (
     GridWorld,
     InvalidWorldError,
-    MemoryLimitError,
     StoreError,
     StoreLockedError,
     StoreMismatchError,
+    TooManyStatesError,
     enumerate_dag,
     load_world,
     open_dag,
@@ -114,8 +114,8 @@ def test_other_files_in_a_folder_are_never_removed(tmp_path: Path) -> None:
         (tmp_path / name / name).write_text("mine")
         with pytest.raises(StoreMismatchError, match="is no slice store"):
             enumerate_dag(small_world(), store=tmp_path / name, progress=False)
-    with pytest.raises(MemoryLimitError):
-        enumerate_dag(small_world(), store=tmp_path / "dag", memory_limit="50MB", progress=False)
+    with pytest.raises(TooManyStatesError):
+        enumerate_dag(small_world(), store=tmp_path / "dag", max_states=10, progress=False)
     (tmp_path / "dag" / "notes.txt").write_text("mine")
     enumerate_dag(small_world(), store=tmp_path / "dag", progress=False)
     assert (tmp_path / "dag" / "notes.txt").read_text() == "mine"
