@@ -157,7 +157,7 @@ class GridWorld(PackedWorld):
     # --- states and transitions ---------------------------------------------------------------------------------------
 
     def initial_state(self) -> State:
-        return self.codec.decode(0, self.initial_key)[0]
+        return self.codec.state_of(0, self.layout.initial_row.tolist())
 
     def is_terminal(self, state: State | None = None) -> bool:
         step = self._step_count if state is None else state[0]
