@@ -172,7 +172,7 @@ def seconds_of_episodes(env: Any, actions: list[Any]) -> float:
     return best_cpu_seconds(run)
 
 
-def print_steps_per_second(names: list[str], n: int = 10_000) -> None:
+def print_steps_per_second(names: list[str], n: int = 3000) -> None:
     """A single environment under random actions: gymnasium's interface, and PettingZoo's on top of it."""
     print(
         f"\nSteps per second of one environment, one core, random actions, resets included\n\n{'world':22}{'gymnasium':>11}",
