@@ -2,26 +2,43 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Byte code is made when a module is first imported.
+INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 PARALLEL := -n 2 --dist loadfile  # processes that share the tests, a file at a time
 
+.NOTPARALLEL:  # two targets may install into the same folder
 .PHONY: help demo test test-all lint lint-and-compile format docs clean
 .PHONY: bench bench-full bench-worlds bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-# The stamp is renewed whenever the dependencies change.
-$(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+# What the demo needs is soon there; what developers need takes minutes. Stamps are renewed when the dependencies change.
+$(VENV)/.demo: pyproject.toml
+	@echo "Installing numpy, scipy, numba, zarr and what they need into $(VENV): 450 MB, about half a minute ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --editable .
 	@touch $@
 
-demo: $(VENV)/.installed  ## show a world, count what can happen in it, solve it, and write a page to look through it
-	$(BIN)/python examples/first_world.py
-	$(BIN)/python examples/phase2_backward_induction.py --steps 12 --beta-r 50
-	$(BIN)/empo-bi solve asymmetric_freeing --steps 12 -p gamma_h=0.99 -p gamma_r=0.99 -p zeta=2 -p beta_r=50 --out runs/demo --quiet
+$(VENV)/.installed: pyproject.toml
+	@echo "Installing all that developers need into $(VENV): 2 GB, some minutes ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --editable '.[dev]'
+	@touch $(VENV)/.demo $@
+
+# While the first world is shown, which compiles the rules of worlds, another process compiles what planning needs.
+demo: $(VENV)/.demo  ## show a world, count what can happen in it, solve it, and write a page to look through it
+	@mkdir -p runs
+	@echo "Showing two worlds. The first time, the rules of worlds are compiled for this machine, which takes about 15 s ..."
+	@$(BIN)/python tests/compile_kernels.py demo & compiling=$$!; \
+	$(BIN)/python examples/first_world.py --picture runs/demo.png; shown=$$?; \
+	wait $$compiling && exit $$shown
+	@printf '\nSolving the second one, and writing a page to look through the solution ...\n'
+	$(BIN)/empo-bi solve asymmetric_freeing --steps 12 -p gamma_h=0.99 -p gamma_r=0.99 -p zeta=2 -p beta_r=50 --out runs/demo
 	$(BIN)/empo-bi report runs/demo --out runs/demo.html --force
-	@echo "Open runs/demo.html in a browser to look through it."
+	@printf '\nThe same from Python, in numbers ...\n'
+	$(BIN)/python examples/phase2_backward_induction.py --steps 12 --beta-r 50
+	@echo "Open runs/demo.html in a browser to look through it; runs/demo.png is a picture of its world."
 
 test: lint-and-compile  ## lint, type check and the default tests (about seven minutes on two cores)
 	$(BIN)/python -m pytest $(PARALLEL)

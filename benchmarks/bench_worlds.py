@@ -2,7 +2,7 @@
 
 Run with `make bench`, or
 
-    python benchmarks/bench_worlds.py                      # the table, the cost of objects, start times: a minute or two
+    python benchmarks/bench_worlds.py                      # the tables and start times: a minute or two
     python benchmarks/bench_worlds.py --worlds locked_in   # another world
     python benchmarks/bench_worlds.py --no-start           # without the cold start, which compiles everything anew
 
@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "tests"))  # the oracle lives there
 from oracle.gridworld import OracleWorld, parse  # noqa: E402
 
 from empo_bi import GridWorld, load_world, worlds  # noqa: E402
+from empo_bi.world.pettingzoo import ParallelGridWorld  # noqa: E402
 
 DEFAULT_WORLDS = (
     "asymmetric_freeing",
@@ -158,6 +159,35 @@ def print_cost_of_objects() -> None:
         print(f"{label:38}{bits:6}{times[0]:11.0f} ns{times[1]:11.0f} ns")
 
 
+def seconds_of_episodes(env: Any, actions: list[Any]) -> float:
+    """CPU seconds of as many steps as there are actions, with the resets that they need."""
+
+    def run() -> None:
+        env.reset(seed=0)
+        for one in actions:
+            _, _, terminated, _, _ = env.step(one)
+            if terminated is True or (terminated is not False and any(terminated.values())):
+                env.reset()
+
+    return best_cpu_seconds(run)
+
+
+def print_steps_per_second(names: list[str], n: int = 3000) -> None:
+    """A single environment under random actions: gymnasium's interface, and PettingZoo's on top of it."""
+    print(
+        f"\nSteps per second of one environment, one core, random actions, resets included\n\n{'world':22}{'gymnasium':>11}",
+        end="",
+    )
+    print(f"{'PettingZoo':>12}")
+    for name in names:
+        world = load_world(name)
+        parallel = ParallelGridWorld(world)
+        profiles = np.random.default_rng(0).integers(world.action_space.n, size=(n, len(world.agents))).tolist()
+        named = [dict(zip(parallel.possible_agents, profile, strict=True)) for profile in profiles]
+        rates = [n / seconds_of_episodes(world, profiles), n / seconds_of_episodes(parallel, named)]
+        print(f"{name:22}{rates[0]:11,.0f}{rates[1]:12,.0f}")
+
+
 def print_start_times() -> None:
     print("\nStart: import, load asymmetric_freeing, first transition (a new process each)\n")
     with tempfile.TemporaryDirectory() as cache:
@@ -178,6 +208,7 @@ def main() -> None:
     options = parser.parse_args()
     print_comparison(options.worlds)
     print_cost_of_objects()
+    print_steps_per_second(options.worlds)
     if not options.no_start:
         print_start_times()
 

@@ -22,6 +22,7 @@ from empo_bi.results.attainment_cache import AttainmentCache
 from empo_bi.results.chain import compute_markov_chain_value_function
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.progress import say
 from empo_bi.solver import Solver
 from empo_bi.world.gridworld import GridWorld
@@ -29,6 +30,7 @@ from empo_bi.world.gridworld import GridWorld
 ProgressCallback = Callable[[int, int], None]
 
 
+@quiet_unless_shown
 def compute_human_policy_prior(
     world_model: Any,
     human_agent_indices: Sequence[int],
@@ -128,6 +130,7 @@ def compute_human_policy_prior(
     return results[0] if len(results) == 1 else tuple(results)
 
 
+@quiet_unless_shown
 def compute_robot_policy(
     world_model: Any,
     human_agent_indices: Sequence[int],

@@ -29,6 +29,7 @@ from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, checked_workers
+from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.layout import FORMAT, VERSION
@@ -46,6 +47,7 @@ _REMEDY_IN_MEMORY = (
 )
 
 
+@quiet_unless_shown
 def enumerate_dag(
     world: Any,
     *,

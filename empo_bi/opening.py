@@ -13,11 +13,13 @@ from empo_bi.keeping import SOLUTION, inside, is_url
 from empo_bi.options import Params
 from empo_bi.results.levels import ARRAYS
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.solver import Solver
 
 _USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
 
 
+@quiet_unless_shown
 def open_solution(path: Any, *, world: Any = None, progress: bool = True) -> Solution:
     """Open a solution that is on disk: the ``out`` of :func:`solve`, one solution in it, or a run of a batch.
 

@@ -15,6 +15,7 @@ from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
 from empo_bi.options import Params
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.solver import Solver
 
 
@@ -44,6 +45,7 @@ class SolveOptions(TypedDict, total=False):
 def solve(world: Any, params: Params | None = None, **options: Unpack[SolveOptions]) -> Solution: ...
 @overload
 def solve(world: Any, params: Sequence[Params], **options: Unpack[SolveOptions]) -> list[Solution]: ...
+@quiet_unless_shown
 def solve(
     world: Any, params: Params | Sequence[Params] | None = None, **options: Unpack[SolveOptions]
 ) -> Solution | list[Solution]:

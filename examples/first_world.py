@@ -10,13 +10,13 @@ Run it with a world of your choice:
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import textwrap
 import time
 from pathlib import Path
 
 import empo_bi
 from empo_bi import GridWorld, enumerate_dag, load_world
+from empo_bi.world.png import png_bytes
 
 
 def show(world: GridWorld) -> None:
@@ -51,16 +51,12 @@ def count_states(world: GridWorld, max_states: int) -> None:
 
 
 def save_picture(world: GridWorld, path: Path) -> None:
-    from matplotlib.image import imsave
-
-    imsave(path, world.render(tile=48))
-    print(f"\npicture written to {path}")
+    path.write_bytes(png_bytes(world.render(tile=48)))
+    print(f"A picture of {world.world_spec.name} is in {path}.\n")
 
 
 def check_picture(path: Path) -> None:
     """Complain before the work, not after it."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise SystemExit("error: saving a picture needs matplotlib: pip install 'empo-bi[analysis]'")
     if not path.parent.is_dir():
         raise SystemExit(f"error: there is no folder {path.parent} for the picture")
 
@@ -85,22 +81,22 @@ def main() -> None:
     if options.picture:
         check_picture(options.picture)
     try:
+        overrides = {} if options.steps is None else {"max_steps": options.steps}
+        world = load_world(options.world or "jobst_challenges/asymmetric_freeing", **overrides)
+        if options.picture:
+            save_picture(world, options.picture)
         if options.world is None:
             print("A conflict: three agents want one cell, and one of them gets it.\n")
             crossing = load_world("conflicts/three_at_the_crossing")
             show(crossing)
             show_first_step(crossing)
             print("And the standard benchmark: two humans behind rocks, one robot.\n")
-        overrides = {} if options.steps is None else {"max_steps": options.steps}
-        world = load_world(options.world or "jobst_challenges/asymmetric_freeing", **overrides)
         show(world)
         if options.world is not None:
             show_first_step(world)
         count_states(world, options.max_states)
     except empo_bi.EmpoError as error:
         raise SystemExit(f"error: {error}") from None
-    if options.picture:
-        save_picture(world, options.picture)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from empo_bi.batch.work import Pass, Wishes, do_pass
 from empo_bi.batch.workers import Workers, workers_for
 from empo_bi.errors import ClusterError, StoreMismatchError, WorkerDiedError, counted
 from empo_bi.keeping import is_url
+from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.progress import run_bar, say
 
 TABLE_SECONDS = 60  # from one writing of the table to the next while runs go on
@@ -103,6 +104,7 @@ def _params(row: Json) -> str:
     return ", ".join(f"{name} {row[name]:.4g}" for name in names if row.get(name) is not None)
 
 
+@quiet_unless_shown
 def run_batch(
     source: Source,
     *,

@@ -33,6 +33,7 @@ from empo_bi.memory.machine import available_bytes, peak_bytes, reset_peak, resi
 from empo_bi.options import Params
 from empo_bi.results.levels import ARRAYS
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.compilation import compilations
 from empo_bi.solver import Solver
 
 # DAGs up to this size are enumerated again in less time than a store of theirs takes to be opened, and passes over them
@@ -146,7 +147,8 @@ def do_pass(work: Pass) -> dict[str, Json]:
     told = _Told(work)
     told.begin()
     runs = [run for run in work.runs if told.manifests[run.key]["status"] == manifests.RUNNING]
-    with told.failures(runs), _warnings_logged(told, runs):
+    in_worker = bool(work.wishes.parent)  # several of which share a terminal
+    with told.failures(runs), _warnings_logged(told, runs), compilations.quiet(in_worker):
         metrics = [_unchanged(reference.load(), work.wishes.asked) for reference in work.wishes.metrics]
         world = work.runs[0].world.load_again(work.runs[0].given_steps, work.runs[0].about)
         start = time.perf_counter()

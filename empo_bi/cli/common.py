@@ -11,6 +11,7 @@ import click
 
 from empo_bi.cli.values import Numbers, TheoryParameter, World, WorldOverride, as_dict
 from empo_bi.errors import EmpoError
+from empo_bi.runtime.compilation import compilations
 
 if TYPE_CHECKING:
     from empo_bi import GridWorld, Params
@@ -29,7 +30,12 @@ param_option = click.option(
 
 
 def quiet_option(help: str) -> Callable[[Function], Function]:
-    return click.option("--quiet", "-q", is_flag=True, help=help)
+    return click.option("--quiet", "-q", is_flag=True, help=help, callback=_compile_quietly)
+
+
+def _compile_quietly(context: click.Context, _: click.Parameter, quiet: bool) -> bool:
+    context.with_resource(compilations.quiet(quiet))
+    return quiet
 
 
 def world_options(command: Function) -> Function:

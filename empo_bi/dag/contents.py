@@ -30,7 +30,7 @@ NOT_PART_OF_A_WORLD |= {"_profiles", "_present_state", "_digest_of_arrays"}  # w
 _PLAIN = {bool, int, float, complex, str, bytes, tuple, list, dict, type(None), np.ndarray}  # what pickle tells rightly
 _OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {
     "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
-    "observation_space", "layout", "tables", "codec", "_profiles", "_step_count", "_key",
+    "observation_space", "layout", "tables", "codec", "_profiles", "_step_count", "_key", "_row",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from empo_bi.errors import counted
 from empo_bi.export.choices import ChoiceBlock, Choices
 from empo_bi.export.labels import MEANING_OF_ENDS, GoalLabel, LabelCount, goal_labels
 from empo_bi.export.model_states import ModelStates
+from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import kept_interrupts
 from empo_bi.runtime.new_files import appearing, checked_place
 from empo_bi.runtime.progress import level_bar
@@ -111,6 +112,7 @@ class Writer(Protocol):
 MakeWriter = Callable[[BinaryIO, Path, Content], Writer]
 
 
+@quiet_unless_shown
 def export(
     dag: Dag, path: Any, writer_for: MakeWriter, *, deciding: Any, unrolled: bool, overwrite: bool, progress: bool
 ) -> ExportedModel:

@@ -23,6 +23,7 @@ from empo_bi.options import Params
 from empo_bi.planner.growth import Forecast, Range, Series, extrapolated
 from empo_bi.planner.probe import Probe, probe
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.world.goals import WorldGoalGenerator
 from empo_bi.world.gridworld import GridWorld
 
@@ -160,6 +161,7 @@ _WAYS: list[tuple[str, dict[str, Any], bool, int, int, bool]] = [
 ]
 
 
+@quiet_unless_shown
 def plan(
     world: Any,
     params: Params | None = None,

@@ -19,7 +19,7 @@ from empo_bi.backward.goals import bits_of
 from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.dag.slices import IndexArray
 from empo_bi.report.choice import NOT_EMBEDDED, Choice
-from empo_bi.report.pictures import COLUMNS, TILE, pictures_of
+from empo_bi.report.pictures import COLUMNS, TILE, data_url, pictures_of
 from empo_bi.report.steps import Steps, steps_of
 from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
@@ -32,11 +32,15 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Content:
-    """``head`` goes into the page as JSON, ``arrays`` and ``texts`` in a packed block."""
+    """``head`` goes into the page as JSON, ``arrays`` and ``texts`` in a packed block.
+
+    ``first_map`` is the first state of a gridworld as a data URL, which is there before any of that is unpacked.
+    """
 
     head: dict[str, Any]
     arrays: Arrays
     texts: dict[str, list[str]]
+    first_map: str | None = None
 
 
 def content_of(solution: Solution, found: Survey, choice: Choice, title: str | None = None) -> Content:
@@ -45,10 +49,11 @@ def content_of(solution: Solution, found: Survey, choice: Choice, title: str | N
     states = [state for t in range(solution.dag.horizon + 1) for state in _states(solution, choice, t)]
     arrays = _numbers(solution, choice) | _transitions(solution, choice) | _levels(solution, found, choice)
     texts = {"state": [repr(state) for state in states]}
-    head = _head(solution, choice, found, title)
+    head, first_map = _head(solution, choice, found, title), None
     if isinstance(world, GridWorld):
         pictures, spec = pictures_of(world, states), world.world_spec
-        head["grid"] = {"width": spec.width, "height": spec.height, "tile": TILE, "columns": COLUMNS, "sheet": pictures.url}
+        head["grid"] = {"width": spec.width, "height": spec.height, "tile": TILE, "columns": COLUMNS}
+        head["grid"]["sheet"], first_map = data_url(pictures.sheet), data_url(pictures.first(spec.width))
         arrays |= {
             "first_cells": pictures.first_C, "difference_start": pictures.start_N,
             "difference_cell": pictures.cell_D, "difference_shown": pictures.shown_D,
@@ -57,7 +62,7 @@ def content_of(solution: Solution, found: Survey, choice: Choice, title: str | N
             "others": _others(states),
         }  # fmt: skip
         texts["words"] = [world.describe(state) for state in states]
-    return Content(head, arrays, texts)
+    return Content(head, arrays, texts, first_map)
 
 
 def _states(solution: Solution, choice: Choice, t: int) -> list[Any]:

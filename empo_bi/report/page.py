@@ -1,4 +1,7 @@
-"""One HTML file of the page's parts and a report's content. Nothing in it can load anything or run what a name says."""
+"""One HTML file of the page's parts and a report's content. Nothing in it can load anything or run what a name says.
+
+Title and first map are in the HTML itself, so that they are seen while the rest is unpacked, and without JavaScript.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ import math
 from importlib.resources import files
 from typing import Any
 
+from empo_bi.errors import counted
 from empo_bi.report.content import Content
 from empo_bi.report.packing import packed
+
+BOARD_TILE = 64  # pixels of a cell, where there is room for as many
 
 
 def page_of(content: Content) -> str:
@@ -17,6 +23,8 @@ def page_of(content: Content) -> str:
     where, block = packed(content.arrays, content.texts)
     parts = {
         "TITLE": html.escape(content.head["title"]),
+        "SUBTITLE": html.escape(_subtitle(content.head)),
+        "FIRST": _first(content),
         "STYLE": _part("explorer.css"),
         "SCRIPT": _part("explorer.js"),
         "HEAD": safe_json(content.head | {"arrays": where}),
@@ -24,6 +32,30 @@ def page_of(content: Content) -> str:
     }
     page = _part("page.html").split("%%")  # text, name, text, name, ..., text: what is put in is not looked at again
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(page))
+
+
+def _subtitle(head: dict[str, Any]) -> str:
+    of = "" if head["title"] == head["world"] else f"{head['world']}: "
+    sizes = head["sizes"]
+    agents = counted(len(head["agents"]), "agent")
+    return f"{of}{counted(sizes['states'], 'state')} on {counted(sizes['levels'], 'level')}, {agents}"
+
+
+def _first(content: Content) -> str:
+    """The first state as HTML: a picture of the size that the page's own will have, or in words."""
+    if content.first_map is None:
+        return f'<pre id="plain">{html.escape(content.texts["state"][0])}</pre>'
+    grid, words = content.head["grid"], html.escape(content.texts["words"][0])
+    width, height = grid["width"], grid["height"]
+    board = f"width: min(100%, {width * BOARD_TILE}px, calc({width / height:.4f} * 56vh))"
+    size = f'width="{width * grid["tile"]}" height="{height * grid["tile"]}"'
+    return (
+        f'<div id="board" style="{board}">\n'
+        f'        <img id="first-map" {size} alt="{words}" src="{html.escape(content.first_map)}">\n'
+        f'        <canvas id="picture" role="img"></canvas>\n'
+        f'        <svg id="marks" viewBox="0 0 {width} {height}" aria-hidden="true"></svg>\n'
+        f"      </div>"
+    )
 
 
 def safe_json(value: Any) -> str:

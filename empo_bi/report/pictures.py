@@ -36,10 +36,16 @@ class Pictures:
     cell_D: npt.NDArray[np.uint16]
     shown_D: npt.NDArray[np.uint16]
 
-    @property
-    def url(self) -> str:
-        """The sheet as a PNG in a data URL."""
-        return "data:image/png;base64," + base64.b64encode(png_bytes(self.sheet)).decode("ascii")
+    def first(self, width: int) -> npt.NDArray[np.uint8]:
+        """The first state of a world so many cells wide, put together from the sheet: (H * TILE, W * TILE, 3) uint8."""
+        sprite_NYX3 = self.sheet.reshape(-1, TILE, COLUMNS, TILE, 3).swapaxes(1, 2).reshape(-1, TILE, TILE, 3)
+        cell_HWYX3 = sprite_NYX3[self.first_C.reshape(-1, width)]
+        return cell_HWYX3.swapaxes(1, 2).reshape(-1, width * TILE, 3)
+
+
+def data_url(picture: npt.NDArray[np.uint8]) -> str:
+    """A picture as a PNG in a data URL."""
+    return "data:image/png;base64," + base64.b64encode(png_bytes(picture)).decode("ascii")
 
 
 def pictures_of(world: GridWorld, states: Sequence[Any]) -> Pictures:

@@ -13,6 +13,7 @@ from empo_bi.report.fitting import fitted_page
 from empo_bi.report.page import page_of
 from empo_bi.report.survey import survey
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.new_files import appearing, checked_place
 
 
@@ -39,6 +40,7 @@ class ReportFile:
         )
 
 
+@quiet_unless_shown
 def write_report(
     solution: Solution, path: Any, *, min_probability: float = MIN_PROBABILITY, max_states: int | None = None,
     title: str | None = None, overwrite: bool = False, progress: bool = True,

@@ -11,7 +11,8 @@ Four decorators, from the smallest function to the largest:
 Functions that do not allocate are compiled without reference counting, which numba would otherwise do for every array
 argument of every call: 420 against 180 ns for one (state, profile), and 95 ns with the hot ones inlined.
 
-The first call of a kernel after an installation or upgrade compiles it; a log message says so, since it takes a while.
+The first call of a kernel after an installation or upgrade compiles it, which takes a while: ``compilation`` shows how far
+it is.
 
 Numba's cache looks only at the file that holds the cached function. Our kernels are spread over modules, so a changed
 rule would leave a stale kernel behind; :func:`kernel` therefore stamps the cache with every module of the package that the
@@ -20,7 +21,6 @@ kernel's module imports, directly or through others.
 
 from __future__ import annotations
 
-import logging
 import re
 import warnings
 from collections.abc import Callable
@@ -31,10 +31,10 @@ from numba import njit
 from numba.core import event
 from numba.core.options import DefaultOptions
 
+from empo_bi.runtime.compilation import compilations
+
 _PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(rf"^from ({_PACKAGE.name}[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
-
-_log = logging.getLogger(__name__)
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _CALLED_BY_KERNELS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -42,26 +42,17 @@ _CALLED_BY_KERNELS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper"
 _UNCOUNTED = {**_CALLED_BY_KERNELS, **({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})}
 
 
-class _CompilationNotice(event.Listener):
-    """Tells once a process that kernels are being compiled, so that nobody thinks the program hangs."""
-
-    def __init__(self) -> None:
-        self._told = False
+class _CompilationListener(event.Listener):
+    """Passes on what numba tells of compilations, so that nobody thinks the program hangs."""
 
     def on_start(self, what: event.Event) -> None:
-        # Called for everybody's functions, so nothing may be taken for granted.
-        function = getattr((what.data or {}).get("dispatcher"), "py_func", None)
-        if not self._told and str(getattr(function, "__module__", "")).startswith(f"{_PACKAGE.name}."):
-            self._told = True
-            _log.warning(
-                "empo_bi compiles its kernels, those that were never used here before; this takes up to half a minute"
-            )
+        compilations.begin((what.data or {}).get("dispatcher"))
 
     def on_end(self, what: event.Event) -> None:
-        pass
+        compilations.end((what.data or {}).get("dispatcher"))
 
 
-event.register("numba:compile", _CompilationNotice())
+event.register("numba:compile", _CompilationListener())
 
 
 def inlined(function: Callable[..., Any]) -> Any:

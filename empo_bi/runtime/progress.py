@@ -19,6 +19,7 @@ with warnings.catch_warnings():
 
 BAR_AFTER, BAR_EVERY = 1.0, 0.1  # seconds
 LINE_AFTER, LINE_EVERY = 2.0, 10.0
+COMPILATION_LINE_EVERY = 3.0  # which takes half a minute in all
 TOLD_FROM_SHARE, TOLD_FROM_SECONDS = 0.01, 30.0  # measured for so long, a speed says how long the rest takes
 
 
@@ -142,7 +143,7 @@ def level_bar(
     after: float | None = None, every: float | None = None,
 ) -> LevelBar:  # fmt: skip
     """A :class:`LevelBar` for where we are: a bar on a terminal or in a notebook, plain lines elsewhere."""
-    as_lines = not _is_terminal() and not _is_notebook()
+    as_lines = _has_lines_only()
     return LevelBar(
         what, n_levels, shown, n_states=n_states, limit=limit, as_lines=as_lines,
         after=(LINE_AFTER if as_lines else BAR_AFTER) if after is None else after,
@@ -182,14 +183,57 @@ class RunBar:
 
 def run_bar(what: str, n_runs: int, shown: bool) -> RunBar:
     """A :class:`RunBar` for where we are, as :func:`level_bar` chooses."""
-    as_lines = not _is_terminal() and not _is_notebook()
+    as_lines = _has_lines_only()
     after, every = (LINE_AFTER, LINE_EVERY) if as_lines else (BAR_AFTER, BAR_EVERY)
     return RunBar(what, n_runs, shown, as_lines=as_lines, after=after, every=every)
+
+
+class CompilationBar:
+    """Told how many functions of a kernel are compiled; shows how many of them, and for how long: a bar, or lines."""
+
+    def __init__(self, what: str, n_functions: int, *, as_lines: bool, after: float, every: float) -> None:
+        self._what, self._n_functions, self._as_lines, self._every = what, n_functions, as_lines, every
+        self._begin = time.monotonic()
+        self._due, self._has_told = self._begin + after, False
+        self._bar: Any = None
+
+    def to(self, n_done: int) -> None:
+        """So many are done."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due, self._has_told = now + self._every, True
+        if self._as_lines:
+            done = f"{n_done} of {counted(self._n_functions, 'function')} done"
+            say(f"{self._what}: {done}, {_duration(now - self._begin)}")
+            return
+        if self._bar is None:
+            form = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} functions{postfix}"
+            self._bar = tqdm(total=self._n_functions, desc=self._what, bar_format=form, leave=False)
+        self._bar.n = n_done
+        self._bar.set_postfix_str(_duration(now - self._begin))
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        elif self._has_told:
+            say(f"{self._what}: done in {_duration(time.monotonic() - self._begin)}")
+
+
+def compilation_bar(what: str, n_functions: int) -> CompilationBar:
+    """A :class:`CompilationBar` for where we are, as :func:`level_bar` chooses."""
+    as_lines = _has_lines_only()
+    after, every = (LINE_AFTER, COMPILATION_LINE_EVERY) if as_lines else (BAR_AFTER, BAR_EVERY)
+    return CompilationBar(what, n_functions, as_lines=as_lines, after=after, every=every)
 
 
 def say(text: str) -> None:
     """A line on stderr that does not break a bar."""
     tqdm.write(f"empo_bi: {text}", file=sys.stderr)
+
+
+def _has_lines_only() -> bool:
+    return not _is_terminal() and not _is_notebook()
 
 
 def _is_terminal() -> bool:

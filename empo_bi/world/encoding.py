@@ -6,7 +6,8 @@ Tuples are translated one by one, which is fine at the edge and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from operator import index
 from typing import Any
@@ -40,8 +41,23 @@ from empo_bi.world.tables import Tables
 
 State = tuple[Any, ...]
 
+MOST_REMEMBERED = 1 << 16  # entries of tuples: more than small worlds have; those of large ones are made again now and then
+
 _DOOR_FLAGS = {Door.OPEN: (True, False), Door.CLOSED: (False, False), Door.LOCKED: (False, True)}  # is_open, is_locked
 _DOOR_CONDITIONS = {flags: condition for condition, flags in _DOOR_FLAGS.items()}
+
+
+class _Remembered(dict[tuple[int, ...], tuple[Any, ...]]):
+    """Entries of state tuples by their slots, each made when it is first asked for: states have few distinct ones."""
+
+    def __init__(self, make: Callable[[tuple[int, ...]], tuple[Any, ...]]) -> None:
+        self._make = make
+
+    def __missing__(self, slots: tuple[int, ...]) -> tuple[Any, ...]:
+        if len(self) >= MOST_REMEMBERED:
+            self.clear()
+        entry = self[slots] = self._make(slots)
+        return entry
 
 
 class StateCodec:
@@ -58,6 +74,15 @@ class StateCodec:
         changeable[[f.slot for f in layout.fields]] = True
         self._frozen_slots = np.flatnonzero(~changeable)
         self._n_actions = len(layout.spec.actions)
+        self._first_thing, self._first_object = layout.first_thing, layout.first_object
+        self._agents = _Remembered(self._agent_entry)
+        self._things = [self._thing_entries(thing.kind, thing.colour) for thing in layout.things]
+        self._objects = [
+            (layout.first_object + i * OBJECT_SLOTS, _Remembered(partial(_object_entry, it))) for i, it in self._mutable
+        ]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StateCodec, (self.layout, self._tables)  # what was remembered does not travel
 
     # --- tuples -> keys -----------------------------------------------------------------------------------------------
 
@@ -210,7 +235,7 @@ class StateCodec:
         """State tuples of steps (a number, or one a state) and keys ``(S, W)``."""
         rows = self.unpack(key_SW).tolist()
         all_steps = np.broadcast_to(np.asarray(steps, dtype=np.int64), len(rows)).tolist()
-        return [self._state_of(step, row) for step, row in zip(all_steps, rows, strict=True)]
+        return [self.state_of(step, row) for step, row in zip(all_steps, rows, strict=True)]
 
     def unpack(self, key_SW: KeyArray) -> npt.NDArray[np.int64]:
         """Rows ``(S, slots)`` of keys."""
@@ -219,31 +244,26 @@ class StateCodec:
         unpack_keys(self._tables.world, keys, row_SR)
         return row_SR
 
-    def _state_of(self, step: int, row: list[int]) -> State:
-        layout = self.layout
-        agents = tuple(self._agent_entry(row[i : i + AGENT_SLOTS]) for i in range(0, layout.first_thing, AGENT_SLOTS))
-        mobile = sorted(
-            self._thing_entry(k, cell) for k, cell in enumerate(row[layout.first_thing : layout.first_object]) if cell
-        )
-        mutable = []
-        for i, it in self._mutable:
-            first = layout.first_object + i * OBJECT_SLOTS
-            mutable.append(_object_entry(it, row[first : first + OBJECT_SLOTS]))
-        return step, agents, tuple(mobile), tuple(mutable)
+    def state_of(self, step: int, row: list[int]) -> State:
+        """The tuple of a step and a row."""
+        agents = [self._agents[tuple(row[i : i + AGENT_SLOTS])] for i in range(0, self._first_thing, AGENT_SLOTS)]
+        cells = row[self._first_thing : self._first_object]
+        mobile = sorted([entry_of[cell] for entry_of, cell in zip(self._things, cells, strict=True) if cell])
+        mutable = [entry_of[tuple(row[i : i + OBJECT_SLOTS])] for i, entry_of in self._objects]
+        return step, tuple(agents), tuple(mobile), tuple(mutable)
 
-    def _agent_entry(self, slots: list[int]) -> tuple[Any, ...]:
+    def _agent_entry(self, slots: tuple[int, ...]) -> tuple[Any, ...]:
         kind, colour = self._carried[slots[CARRIED] - 1] if slots[CARRIED] else (None, None)
         forced = slots[FORCED] - 1 if slots[FORCED] else None
         terminated, paused = bool(slots[TERMINATED]), bool(slots[PAUSED])
         return (*self._xy[slots[CELL]], slots[DIRECTION], terminated, True, paused, kind, colour, forced)
 
-    def _thing_entry(self, k: int, cell: int) -> tuple[Any, ...]:
-        thing = self.layout.things[k]
-        entry = (thing.kind.name.lower(), *self._xy[cell])
-        return entry if thing.colour is None else (*entry, thing.colour)
+    def _thing_entries(self, kind: Kind, colour: str | None) -> list[tuple[Any, ...]]:
+        """What a state says of a thing, by its cell."""
+        return [(kind.name.lower(), x, y) if colour is None else (kind.name.lower(), x, y, colour) for x, y in self._xy]
 
 
-def _object_entry(it: MapObject, slots: list[int]) -> tuple[Any, ...]:
+def _object_entry(it: MapObject, slots: tuple[int, ...]) -> tuple[Any, ...]:
     head = (codes.MUTABLE_NAMES[it.kind], it.x, it.y)
     if it.kind in codes.DOORS:
         return (*head, *_DOOR_FLAGS[Door(slots[CONDITION])])

@@ -6,7 +6,7 @@ Rows are packed into keys and unpacked from them as ``layout`` says. A block's s
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,7 @@ def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
     WorldTooLargeError
         If one step has more outcomes than can be listed.
     """
-    keys, profiles = as_keys(tables, key_SW), np.require(profile_JN, np.int64, ["C", "W"])
+    keys, profiles = as_keys(tables, key_SW), _for_kernels(profile_JN, np.int64)
     count_SJ, key_KW, prob_K, n, s = expand_block(tables.world, tables.chances, keys, profiles)
     if n == BAD_KEY:
         raise InvalidStateError(
@@ -93,12 +93,18 @@ def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
 
 def as_keys(tables: Tables, key_SW: KeyArray) -> KeyArray:
     """Keys as the kernels want them: (S, W), uint64, contiguous, writable (numba compiles anew for read-only arrays)."""
-    keys = np.require(key_SW, np.uint64, ["C", "W"])
+    keys = _for_kernels(key_SW, np.uint64)
     if keys.ndim != 2 or keys.shape[1] != tables.n_words:
         raise InvalidStateError(
             f"keys of shape {np.shape(key_SW)}; expected (states, {tables.n_words}) for this world. {_KEYS_COME_FROM}"
         )
     return keys
+
+
+def _for_kernels(array: npt.NDArray[Any], dtype: type) -> npt.NDArray[Any]:
+    """``numpy.require``, which takes a microsecond, where the array is not as kernels want it already."""
+    is_array = type(array) is np.ndarray and array.dtype == dtype
+    return array if is_array and array.flags.carray else np.require(array, dtype, ["C", "W"])
 
 
 _KEYS_COME_FROM = "keys come from encode, expand or initial_key of the same world"

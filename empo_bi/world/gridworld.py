@@ -157,7 +157,7 @@ class GridWorld(PackedWorld):
     # --- states and transitions ---------------------------------------------------------------------------------------
 
     def initial_state(self) -> State:
-        return self.codec.decode(0, self.initial_key)[0]
+        return self.codec.state_of(0, self.layout.initial_row.tolist())
 
     def is_terminal(self, state: State | None = None) -> bool:
         step = self._step_count if state is None else state[0]
@@ -182,7 +182,7 @@ class GridWorld(PackedWorld):
     def _profile(self, actions: int | Sequence[int]) -> npt.NDArray[np.int64]:
         """One profile as a row, checked."""
         n = len(self.agents)
-        given: Any = [actions] if np.ndim(actions) == 0 else actions
+        given: Any = actions if isinstance(actions, list | tuple) else [actions] if np.ndim(actions) == 0 else actions
         try:
             ids = [index(action) for action in given]
         except TypeError:
@@ -191,7 +191,11 @@ class GridWorld(PackedWorld):
             raise InvalidActionError(
                 f"{counted(len(ids), 'action')} for {counted(n, 'agent')}: {actions!r}; give one action id per agent"
             )
-        return self._checked_profiles(np.array(ids, dtype=np.int64).reshape(1, n))
+        n_actions = self.action_space.n
+        for agent, action in enumerate(ids):
+            if not 0 <= action < n_actions:
+                raise self._no_such_action(agent, action)
+        return np.array([ids], dtype=np.int64)
 
     def _checked_profiles(self, profile_JN: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         n, profiles = len(self.agents), np.asarray(profile_JN)
@@ -202,8 +206,11 @@ class GridWorld(PackedWorld):
         bad = np.argwhere((profiles < 0) | (profiles >= self.action_space.n))
         if len(bad):
             row, agent = bad[0]
-            raise InvalidActionError(f"agent {agent} has action {profiles[row, agent]}. {self._valid_actions}")
+            raise self._no_such_action(agent, profiles[row, agent])
         return profiles
+
+    def _no_such_action(self, agent: int, action: int) -> InvalidActionError:
+        return InvalidActionError(f"agent {agent} has action {action}. {self._valid_actions}")
 
     @property
     def _valid_actions(self) -> str:
@@ -237,14 +244,8 @@ class GridWorld(PackedWorld):
 
     @property
     def initial_key(self) -> KeyArray:
-        """Key of the initial state, (1, W).
-
-        Packed without a kernel: the first one that a process calls takes 50 MB, which who only opens results does not need.
-        """
-        key_1W = np.zeros((1, self.layout.n_words), dtype=np.uint64)
-        for field in self.layout.fields:
-            key_1W[0, field.word] |= np.uint64(int(self.layout.initial_row[field.slot]) << field.shift)
-        return key_1W
+        """Key of the initial state, (1, W)."""
+        return self.layout.initial_key.copy()
 
     def encode(self, states: Iterable[State]) -> tuple[npt.NDArray[np.int64], KeyArray]:
         """Steps (S,) and keys (S, W) of state tuples."""
@@ -274,15 +275,19 @@ class GridWorld(PackedWorld):
     # --- gymnasium ----------------------------------------------------------------------------------------------------
 
     def _to_start(self) -> None:
-        self._step_count = 0
-        self._key = self.initial_key
+        self._go_to(0, self.initial_key, self.layout.initial_row.tolist())
+
+    def _go_to(self, step: int, key_1W: KeyArray, row: list[int] | None = None) -> None:
+        """Make a state the present one: its step, its key, and its row, from which observations and tuples are read."""
+        self._step_count, self._key = step, key_1W
+        self._row = self.codec.unpack(key_1W)[0].tolist() if row is None else row
 
     def get_state(self) -> State:
-        return self.codec.decode(self._step_count, self._key)[0]
+        return self.codec.state_of(self._step_count, self._row)
 
     def set_state(self, state: State) -> None:
-        steps, self._key = self.codec.encode([state])
-        self._step_count = int(steps[0])
+        steps, key_1W = self.codec.encode([state])
+        self._go_to(int(steps[0]), key_1W)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -305,11 +310,16 @@ class GridWorld(PackedWorld):
         profile_1N = self._profile(actions)
         if self.is_terminal():
             raise RuntimeError(f"the world ended after {self.max_steps} steps; call reset() to start again")
-        expansion = self.expand(self._key, profile_1N)
-        drawn = self.draw(expansion.prob_K)
-        self._key = expansion.key_KW[drawn : drawn + 1].copy()
-        self._step_count += 1
+        _, key_KW, prob_K = self._expand_present(profile_1N)
+        drawn = self.draw(prob_K)
+        self._go_to(self._step_count + 1, key_KW[drawn : drawn + 1].copy())
         return self._observation(), 0.0, self.is_terminal(), False, self._info()
+
+    def _expand_present(self, profile_1N: npt.NDArray[np.int64]) -> Expansion:
+        """What follows a profile that was checked already; a subclass that expands in its own way is asked."""
+        if getattr(self.expand, "__func__", None) is GridWorld.expand:
+            return expand(self.tables, self._key, profile_1N)
+        return self.expand(self._key, profile_1N)
 
     def _observation_space(self) -> spaces.Box:
         high = np.array([self.max_steps, *((1 << field.width) - 1 for field in self.layout.fields)], dtype=np.int64)
@@ -317,8 +327,8 @@ class GridWorld(PackedWorld):
 
     def _observation(self) -> npt.NDArray[np.int64]:
         """The step, then those slots of the state's row that can change in this world (see ``layout``)."""
-        row = self.codec.unpack(self._key)[0]
-        return np.array([self._step_count, *(row[field.slot] for field in self.layout.fields)], dtype=np.int64)
+        row = self._row
+        return np.array([self._step_count, *[row[slot] for slot in self.layout.changing_slots]], dtype=np.int64)
 
     def _info(self) -> dict[str, Any]:
         return {"state": self.get_state()}

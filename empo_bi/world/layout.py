@@ -90,6 +90,8 @@ class StateLayout:
     things, objects : in row order; objects in reading order of the map
     initial_row : (n_slots,) int64
     fields, n_words : the key
+    initial_key : (1, n_words) uint64
+    changing_slots : slots that have a field
     """
 
     def __init__(self, spec: WorldSpec) -> None:
@@ -100,6 +102,8 @@ class StateLayout:
         self._list_objects()
         self.initial_row = self._build_initial_row()
         self.fields, self.n_words = _pack_fields(self._slot_ranges())
+        self.changing_slots = [field.slot for field in self.fields]
+        self.initial_key = self._build_initial_key()
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -170,6 +174,13 @@ class StateLayout:
             elif it.kind in (Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON):
                 slots[ENABLED] = 1
         return row
+
+    def _build_initial_key(self) -> npt.NDArray[np.uint64]:
+        """Without a kernel: the first one that a process calls takes 50 MB, which who only opens results does not need."""
+        key_1W = np.zeros((1, self.n_words), dtype=np.uint64)
+        for field in self.fields:
+            key_1W[0, field.word] |= np.uint64(int(self.initial_row[field.slot]) << field.shift)
+        return key_1W
 
     def _slot_ranges(self) -> list[tuple[int, int]]:
         """The smallest and largest value of each slot; (0, 0) where it can never change in this world: no bits for it."""

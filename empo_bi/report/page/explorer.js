@@ -29,6 +29,8 @@
     return new View(block.slice(entry.at, entry.at + n * View.BYTES_PER_ELEMENT).buffer); // a copy begins where numbers may
   }
 
+  // What is there already, title and map, is shown first. (A page in the background is not drawn, and need not wait for that.)
+  await Promise.race([new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn))), new Promise((later) => setTimeout(later, 100))]);
   const D = {};
   try {
     const block = await inflated($("block").textContent.trim());
@@ -674,9 +676,6 @@
   }
 
   function begin() {
-    $("title").textContent = head.title;
-    const of = head.title === head.world ? "" : `${head.world}: `;
-    $("subtitle").textContent = `${of}${count(head.sizes.states)} states on ${count(head.sizes.levels)} levels, ${I} agents`;
     const params = {...head.params};
     for (const who of ["h", "r"]) params[`gamma_${who}`] = Math.exp(-params[`rho_${who}`]);
     pairs("params", params, (v) => typeof v === "number" ? signed(format(v)) : v === true ? "yes" : v === false ? "no" : String(v));
@@ -694,12 +693,8 @@
     $("alone-help").textContent = head.params.optimistic ? "with the best of robots" : "with the worst of robots";
     $("slider").max = T;
     document.querySelector("#levels h2").textContent = grid ? "By step" : "By level";
-    for (const id of ["board", "cell", "overlay"]) $(id).closest(id === "board" ? "div" : "label").hidden = !grid;
-    $("plain").hidden = Boolean(grid);
     $("view").hidden = !grid;
     if (grid) {
-      $("marks").setAttribute("viewBox", `0 0 ${grid.width} ${grid.height}`);
-      $("board").style.width = `min(100%, ${grid.width * 64}px, calc(${grid.width / grid.height} * 56vh))`;
       $("board").addEventListener("click", (event) => {
         const box = $("board").getBoundingClientRect();
         const x = Math.floor(((event.clientX - box.left) / box.width) * grid.width), y = Math.floor(((event.clientY - box.top) / box.height) * grid.height);
@@ -788,7 +783,8 @@
   }
 
   begin();
-  $("main").hidden = false;
+  $("first-map")?.remove(); // the canvas takes its place, in the same frame
+  $("main").classList.remove("waiting");
   charts = chartList().map(drawChart);
   const start = fromHash(), link = location.hash;
   if (start !== null && start !== 0) jump(start);
