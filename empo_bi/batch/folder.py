@@ -102,13 +102,19 @@ class Folder:
 
     def names(self, prefix: str = "") -> list[str]:
         """What is there and begins so, in alphabetical order; files of locks do not count."""
+        return sorted(name for name in self._are_folders() if name.startswith(prefix) and not name.endswith(".lock"))
+
+    def folders(self) -> list[Folder]:
+        """Those inside."""
+        return [self / name for name, is_folder in sorted(self._are_folders().items()) if is_folder]
+
+    def _are_folders(self) -> dict[str, bool]:
+        """What is there, and whether that is a folder."""
         if is_url(self.place):
             system, path = self._remote()
-            found = system.ls(path, detail=False) if system.exists(path) else []
-            names = [name.rstrip("/").rpartition("/")[2] for name in found]
-        else:
-            names = [path.name for path in self.place.iterdir()] if self.place.is_dir() else []
-        return sorted(name for name in names if name.startswith(prefix) and not name.endswith(".lock"))
+            found = system.ls(path, detail=True) if system.exists(path) else []
+            return {about["name"].rstrip("/").rpartition("/")[2]: about["type"] == "directory" for about in found}
+        return {path.name: path.is_dir() for path in self.place.iterdir()} if self.place.is_dir() else {}
 
     def remove(self, prefix: str, *, but: str = "") -> None:
         """Remove files and folders whose names begin so, except one."""

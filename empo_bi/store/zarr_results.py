@@ -109,7 +109,7 @@ class ZarrResults:
 
     def _tidy(self) -> None:
         """Remove what the maker of a finished solution left when it was killed."""
-        if not self._leftovers():
+        if not self._leftovers() and not self.place.is_begun:
             return
         with contextlib.suppress(OSError):  # read-only, or somebody is making it anew
             files = ZarrFiles(self.place.name, self.place.for_writing(), REMEDY)

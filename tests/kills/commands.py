@@ -170,7 +170,8 @@ def _verify(place: str, path: Path, is_finished: bool) -> list[str]:
     text = f"verify: exit code {done.exit_code}: {done.output.strip()} {done.exception!r}"
     if is_finished:
         return [] if done.exit_code == 0 and "unfinished" not in done.output else [text]
-    has_begun = any(path.parent.glob(f"{path.name}*"))
+    beside = [file for found in path.parent.glob(f"{path.name}*") for file in [found, *found.rglob("*")]]
+    has_begun = any(file.is_file() for file in beside)
     return [] if done.exit_code == 0 or (done.exit_code == 2 and not has_begun) else [text]
 
 

@@ -191,7 +191,7 @@ class Killing:
         """``n`` of them, spread over the life of the command; where it starts processes, of these as well."""
         if not self.command.workers:
             found = [rng.choice(part) for part in _parts(self.moments, n)]
-            return [replace(moment, signal=signal.SIGINT) if rng.random() < 0.1 else moment for moment in found]
+            return [Moment(moment.touch, signal=signal.SIGINT) if rng.random() < 0.1 else moment for moment in found]
         found, per_worker = [], max(1, len(self._of_workers) // self.command.workers)
         for i in range(n):
             victim = VICTIMS[i % 3]
