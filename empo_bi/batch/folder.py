@@ -68,13 +68,17 @@ class Folder:
             system.pipe_file(f"{path}/{name}", data)
             return
         self.place.mkdir(parents=True, exist_ok=True)
-        partial = self.place / f".{name}.{os.getpid()}.partial"
+        partial = self._partial(name)
         try:
             partial.write_bytes(data)
             os.replace(partial, self.place / name)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+    def _partial(self, name: str) -> Path:
+        """What is called so while only a part of it may be there; :func:`remove_rests` knows such names."""
+        return Path(self.place / f".{name}.{os.getpid()}.partial")
 
     def read_json(self, name: str) -> Json | None:
         """None if there is no such file, or it is no JSON."""
@@ -117,7 +121,7 @@ class Folder:
         return {path.name: path.is_dir() for path in self.place.iterdir()} if self.place.is_dir() else {}
 
     def remove(self, prefix: str, *, but: str = "") -> None:
-        """Remove files and folders whose names begin so, except one."""
+        """Remove files and folders whose names begin so, except one. Half of a folder is never found under its name."""
         for name in self.names(prefix):
             if name == but:
                 continue
@@ -125,6 +129,9 @@ class Folder:
                 system, path = self._remote()
                 system.rm(f"{path}/{name}", recursive=True)
             elif (self.place / name).is_dir():
-                shutil.rmtree(self.place / name, ignore_errors=True)
+                going = self._partial(name)
+                shutil.rmtree(going, ignore_errors=True)
+                os.replace(self.place / name, going)
+                shutil.rmtree(going, ignore_errors=True)
             else:
                 (self.place / name).unlink(missing_ok=True)

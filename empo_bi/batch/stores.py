@@ -22,13 +22,22 @@ def stores_at(path: Any) -> list[Any]:
         return [path]
     folder = Folder(path)
     found = [path] if _is_store(folder) else list(_stores_in(folder, DEPTH))
-    return found or ([] if folder.names("batch.json") + folder.names("manifest.json") else [path])
+    return found or ([] if _is_of_batch(folder) else [path])
+
+
+def _is_of_batch(folder: Folder) -> bool:
+    """Whether it is the folder of a batch that was begun, or of a run."""
+    return bool({"batch.json", "manifest.json"} & set(folder.names())) or (
+        not is_url(folder.place) and (folder.place / "batch.lock").exists()
+    )
 
 
 def _stores_in(folder: Folder, depth: int) -> Iterator[Any]:
-    """Places inside a folder that are stores, or are called so: of a damaged one, not even its metadata may be left, and of one
-    whose maker was killed early, only its lock."""
-    for name in sorted(_names_of_stores(folder)):
+    """Places inside a folder that are stores, or are called so.
+
+    Of a damaged one, not even its metadata may be left; of one whose maker was killed early, there may be only its lock.
+    """
+    for name in sorted(_names_in(folder)):
         inside = folder / name
         if name == "dag" or name.startswith(SOLUTION) or folder.name == "dags" or _is_store(inside):
             yield inside.place
@@ -36,11 +45,11 @@ def _stores_in(folder: Folder, depth: int) -> Iterator[Any]:
             yield from _stores_in(inside, depth - 1)
 
 
-def _names_of_stores(folder: Folder) -> set[str]:
+def _names_in(folder: Folder) -> set[str]:
     """Of folders, and of what has a lock only; a zip file that is being made has both."""
-    names = {inside.name.removesuffix(BUILDING) for inside in folder.folders()}
+    names = {inside.name.removesuffix(BUILDING) for inside in folder.folders() if not inside.name.startswith(".")}
     if not is_url(folder.place) and folder.place.is_dir():
-        names |= {path.stem for path in folder.place.glob("*.lock")}
+        names |= {path.stem for path in folder.place.glob("*.lock") if path.name != "batch.lock"}
     return names
 
 

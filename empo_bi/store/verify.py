@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError, counted
+from empo_bi.keeping import ARCHIVES, SOLUTION
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.layout import is_our_name
 from empo_bi.store.places import Place, place_of
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.store.zarr_levels import ZarrLevels
-from empo_bi.store.zarr_results import ZarrResults, is_solution
+from empo_bi.store.zarr_results import ZarrResults, is_name_of_solution, is_solution
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,14 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
 
 
 def is_begun(place: Place) -> bool:
-    """Whether somebody has begun a store, though it may be that nothing was committed."""
-    if place.folder is not None:
-        return place.is_begun
+    """Whether somebody has begun a store, though it may be that nothing was committed, or that it was being replaced."""
+    if place.is_begun:
+        return True
+    if place.folder is not None and not place.folder.is_dir():
+        return False
     names = ZarrFiles(place.name, place.for_reading()).names()
-    return bool(names) and all(is_our_name(name) for name in names)
+    is_called_so = place.folder is not None and (place.folder.name == "dag" or place.folder.name.startswith(SOLUTION))
+    return is_called_so if not names else all(is_our_name(name) or is_name_of_solution(name) for name in names)
 
 
 def is_damaged(path: Path) -> bool:
@@ -88,7 +92,7 @@ def is_damaged(path: Path) -> bool:
 def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
     n_arrays, damage = _check_levels(results, results.levels, progress)
     is_finished = results.next_level < 0
-    if not is_finished and results.levels:
+    if not is_finished and results.levels and results.name not in ARCHIVES:  # which begin anew each time
         try:
             results.carried()
         except DamagedStoreError as error:

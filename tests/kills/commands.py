@@ -29,7 +29,7 @@ Act = Callable[[Path], Any]
 
 @dataclass(frozen=True)
 class Command:
-    """``act`` makes something in a folder; ``names`` are the stores that ``verify`` is asked about, ``shown`` what ``show`` is."""
+    """``act`` makes something in a folder; ``verify`` is asked about ``names``, ``show`` about ``shown``."""
 
     act: Act
     names: tuple[str, ...] = ()
@@ -86,12 +86,11 @@ def _in_tmp(folder: Path) -> None:
 def archives(folder: Path) -> None:
     from empo_bi import compute_robot_policy
 
-    compute_robot_policy(world_of("ice_rink", STEPS)[0], archive_dir=folder / "archive", quiet=True)
+    compute_robot_policy(world_of("ice_rink", STEPS)[0], [0], [1], archive_dir=folder / "archive", quiet=True)
 
 
 def profiled(folder: Path) -> None:
-    done = CliRunner().invoke(cli, ["solve", "ice_rink", "--steps", str(STEPS), "--out", f"{folder}/out", "--memory-profile"])
-    assert done.exit_code == 0, done.output
+    solve(world_of("ice_rink", STEPS)[0], Params(), out=folder / "out", memory_profile=True, progress=False).close()
 
 
 def batches(scheme: str = "", workers: int = 1, large: bool = False, **options: Any) -> Command:

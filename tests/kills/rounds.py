@@ -1,11 +1,11 @@
 """Kill a command, look at what it left, give the same command once more, and compare with a run in peace.
 
-``python -m kills.rounds --rounds 500`` (with ``tests`` on the path) kills all commands, in turn and at moments that a seed chooses,
-and prints a table; ``--every`` kills at every single touch of the disk. Ends with 1 if anything was not mended.
+``python -m kills.rounds --rounds 500`` (with ``tests`` on the path) kills all commands, at moments that a seed chooses, and
+prints a table; ``--every`` kills at every single touch of the disk. Ends with 1 if anything was not mended.
 
 Commands run in forks of this process, which has imported and compiled everything and has one thread only: a round takes half
-a second. Commands that start processes of their own are killed at touches of these, too, and at random moments, which also hit
-what happens between touches, such as importing.
+a second. Commands that start processes of their own are killed at touches of these, too, and at random moments, which also
+hit what happens between touches, such as importing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 import psutil
 import tqdm
-from kills.commands import COMMANDS, Command, complaints, differences, lasting_tree
+from kills.commands import COMMANDS, complaints, differences, lasting_tree
 from kills.dying import Plan, announce, obey
 
 HANGS_AFTER = 180  # seconds
@@ -282,6 +282,7 @@ def prepare_this_process() -> None:
     """Everything is imported and compiled here, so that forks begin with work."""
     tqdm.tqdm.set_lock(threading.RLock())  # its own is shared with forks, and stays locked if one is killed
     import fsspec.implementations.local  # noqa: F401
+    import matplotlib.figure  # noqa: F401
     import pyarrow.parquet  # noqa: F401
     from store_tools import world_of
 
