@@ -221,9 +221,9 @@ class ZarrFiles:
     def _is_torn(self, group: str) -> bool:
         """Whether a record is the last thing that a killed process wrote, and only a part of it came to be.
 
-        That happens behind URLs of plain disks (``local://``, ``sftp://``), where files do not appear at once and complete. A
-        record commits what was written before it, so that without it the store is what it was before. The root's is the first
-        thing in a store.
+        That happens behind URLs of plain disks (``local://``, ``sftp://``), where files do not appear at once and complete.
+        A record commits what was written before it, so that without it the store is what it was before. The root's is the
+        first thing in a store.
         """
         if not isinstance(self._store, FsspecStore) or (group == ROOT and self.names() != ["zarr.json"]):
             return False

@@ -1,7 +1,7 @@
 """A process that drops dead at a chosen touch of the disk.
 
-Python announces whatever it is about to create, rename or remove to an *audit hook*, so that every gap between two touches is
-a moment at which a process can be killed: all of them, one after the other, rather than those that chance finds. Standard
+Python announces whatever it is about to create, rename or remove to an *audit hook*, so that every gap between two touches
+is a moment at which a process can be killed: all of them, one after the other, rather than those that chance finds. Standard
 library only, since processes load it before anything else.
 """
 

@@ -213,10 +213,9 @@ class Killing:
                 continue
             self.tally.kills += 1
             told.append(f"{one} ({(self._touches() or ['?'])[-1]})")
-            is_alive = one.victim == "worker"
-            if is_alive and code != 0 and one.seconds is None and "worker" not in printed:
-                told[-1] += f" ended with {code}: {printed[-300:]}"
-            if code in (-1000, -signal.SIGSEGV, -signal.SIGABRT):
+            # A command outlives its workers, and nothing but the signal ends it otherwise.
+            expected = (0,) if one.victim == "worker" else (0, 1, 130, -one.signal)
+            if code not in expected:
                 self._fault(told, f"ended with {code}: {printed[-2000:]}")
             self._note(told, self._complaints(is_finished=False))
         code, printed = self._run(Moment())
