@@ -147,6 +147,15 @@ class Place:
             self._lock.release()
             self._lock = None
 
+    def abandon(self) -> None:
+        """Let others write after a failure. If an old store was being removed, the lock's file stays, and tells."""
+        if self._lock is not None and self.folder is not None and self.folder.is_dir():
+            names = os.listdir(self.folder)
+            if names and "zarr.json" not in names:
+                self._lock.let_go()
+                self._lock = None
+        self.release()
+
     def remove(self) -> None:
         """Delete a temporary store. A forked child leaves it to its parent."""
         assert self.is_temporary

@@ -11,11 +11,10 @@ from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError, co
 from empo_bi.keeping import ARCHIVES, SOLUTION
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.json_states import JsonStates
-from empo_bi.store.layout import is_our_name
 from empo_bi.store.places import Place, place_of
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.store.zarr_levels import ZarrLevels
-from empo_bi.store.zarr_results import ZarrResults, is_name_of_solution, is_solution
+from empo_bi.store.zarr_results import ZarrResults, is_solution
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,18 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
 
 
 def is_begun(place: Place) -> bool:
-    """Whether somebody has begun a store, though it may be that nothing was committed, or that it was being replaced."""
+    """Whether a place without a manifest is that of a store which was begun, or was being replaced, rather than damaged.
+
+    On disk, the lock tells, which goes last; behind a URL, only a first file that was torn.
+    """
     if place.is_begun:
         return True
     if place.folder is not None and not place.folder.is_dir():
         return False
     names = ZarrFiles(place.name, place.for_reading()).names()
-    is_called_so = place.folder is not None and (place.folder.name == "dag" or place.folder.name.startswith(SOLUTION))
-    return is_called_so if not names else all(is_our_name(name) or is_name_of_solution(name) for name in names)
+    if place.folder is None:
+        return names == ["zarr.json"]
+    return not names and (place.folder.name == "dag" or place.folder.name.startswith(SOLUTION))
 
 
 def is_damaged(path: Path) -> bool:

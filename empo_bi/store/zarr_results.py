@@ -77,7 +77,7 @@ class ZarrResults:
                 results._prepare(overwrite)
                 return results
             except BaseException:
-                place.release()
+                place.abandon()
                 raise
 
     def _prepare(self, overwrite: bool) -> None:
@@ -105,7 +105,7 @@ class ZarrResults:
         keep = {"zarr.json", *map(level_name, self._markers)}
         if self.next_level >= 0:
             keep.add(carry_name(self.next_level + 1))
-        return [name for name in self._files.names() if name not in keep and is_name_of_solution(name)]
+        return [name for name in self._files.names() if name not in keep and _is_our_name(name)]
 
     def _tidy(self) -> None:
         """Remove what the maker of a finished solution left when it was killed."""
@@ -315,7 +315,7 @@ class ZarrResults:
 
 def refuse_strangers(place: str, names: list[str]) -> None:
     """Never write among, or over, what is not ours."""
-    strangers = sorted(name for name in names if not is_name_of_solution(name))
+    strangers = sorted(name for name in names if not _is_our_name(name))
     if strangers:
         raise StoreMismatchError(
             f"{place}: is no solution, it has {short_repr(strangers[:5])}; choose an empty or new place"
@@ -336,7 +336,7 @@ def _dimensions(name: str, array: np.ndarray) -> tuple[str, ...]:
     return ARRAYS.get(name, ("row", "column")[: array.ndim])
 
 
-def is_name_of_solution(name: str) -> bool:
+def _is_our_name(name: str) -> bool:
     return re.fullmatch(r"zarr\.json|(level|carry)_\d{5,}", name) is not None or is_half_a_file(name)
 
 

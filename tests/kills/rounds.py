@@ -330,8 +330,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", action="store_true", help="kill at every touch of the disk")
     parser.add_argument("commands", nargs="*", help=f"of {', '.join(COMMANDS)}; all by default, those that begin so")
+    parser.add_argument("--only", action="store_true", help="commands are given by their whole names")
     asked = parser.parse_args()
-    names = [name for name in COMMANDS if not asked.commands or any(name.startswith(start) for start in asked.commands)]
+    starts = tuple(asked.commands) if asked.commands else ("",)
+    names = [name for name in COMMANDS if (name in starts if asked.only else name.startswith(starts))]
     with tempfile.TemporaryDirectory(prefix="empo_bi-kills-") as folder:
         tallies = kill_all(names, asked.rounds, asked.seed, Path(folder).resolve(), every=asked.every)
     print(table_of(tallies))
