@@ -168,6 +168,9 @@ def _enumerated(
     return dag
 
 
+_NOTHING_YET = "{}: not finished, and no level has been committed yet; run the same command again to continue"
+
+
 def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) -> Dag:
     """Open a stored DAG for reading, finished or not. Nothing in the store is executed.
 
@@ -191,13 +194,16 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
 
     if path is None or isinstance(path, bool):
         raise TypeError(f"open_dag({path!r}): give the folder, zip file, URL or zarr store of a DAG")
-    states = JsonStates(world, None if world is None else initial_state_of(world))
-    levels = ZarrLevels.open(place_of(path), states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
+    states, place = JsonStates(world, None if world is None else initial_state_of(world)), place_of(path)
+    try:
+        levels = ZarrLevels.open(place, states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
+    except StoreNotFoundError:
+        if place.is_begun:
+            raise StoreNotFoundError(_NOTHING_YET.format(place.name)) from None
+        raise
     manifest = levels.manifest
     if len(levels) == 0:
-        raise StoreNotFoundError(
-            f"{levels.place.name}: no level has been committed yet; run enumerate_dag again to continue"
-        )
+        raise StoreNotFoundError(_NOTHING_YET.format(place.name))
     content, given = manifest["content"], world
     if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
         raise StoreMismatchError(f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world}")

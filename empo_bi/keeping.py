@@ -14,6 +14,7 @@ from empo_bi.results.levels import ARRAYS, MemoryResults, ResultLevels
 from empo_bi.world.gridworld import GridWorld
 
 SOLUTION = "solution-"  # how folders of solutions begin
+ARCHIVES = ("human_values", "robot_values")  # folders of values that the documented functions archive
 UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
 
 

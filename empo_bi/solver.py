@@ -31,6 +31,7 @@ from empo_bi.dag.slices import EXACT
 from empo_bi.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
 from empo_bi.keeping import (
+    ARCHIVES,
     are_same,
     check_archive,
     durations_key,
@@ -291,7 +292,7 @@ class Solver:
 
     @property
     def _archive_folder(self) -> Path:
-        return Path(self._archive) / ("robot_values" if self._phase_2 else "human_values")
+        return Path(self._archive) / ARCHIVES[self._phase_2]
 
     def _human_key(self, params: Params) -> Any:
         """Sets of parameters for which this is the same share phase 1."""

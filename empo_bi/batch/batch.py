@@ -13,16 +13,18 @@ from typing import Any
 from empo_bi.batch import manifest as manifests
 from empo_bi.batch.folder import Folder, Json
 from empo_bi.batch.passes import passes_of
+from empo_bi.batch.rests import remove_rests
 from empo_bi.batch.runs import Run, runs_of
 from empo_bi.batch.spec import KEEPS, BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import Pass, Wishes, do_pass
 from empo_bi.batch.workers import Workers, workers_for
 from empo_bi.errors import ClusterError, StoreMismatchError, WorkerDiedError, counted
-from empo_bi.keeping import is_url
+from empo_bi.keeping import SOLUTION, is_url
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.progress import run_bar, say
 
+DEATHS_IN_VAIN = 3  # of workers, in a row, before any of them has begun a run
 TABLE_SECONDS = 60  # from one writing of the table to the next while runs go on
 OURS = ("batch.json", "batch.lock", "runs", "dags", "table.csv", "table.parquet")  # what is in the folder of a batch
 Source = str | os.PathLike[str] | Mapping[str, Any] | BatchSpec
@@ -154,6 +156,7 @@ def run_batch(
     if not looked_at.left:
         with contextlib.suppress(OSError), _locked(Folder(spec.out)):  # the folder may be read-only
             looked_at.write_table()
+            looked_at.tidy()
         return looked_at.result()
     with _locked(Folder(spec.out)):
         batch = _Batch(spec, retry_failed)  # somebody else may have been at work until now
@@ -213,12 +216,15 @@ class _Batch:
         self._runs = [replace(run, folder_name=there.setdefault(run.key, run.folder_name)) for run in runs_of(spec)]
         self._before: dict[str, Json] = {}  # manifests of runs that have to be done, or done again
         self._settled: dict[str, Json] = {}  # manifests that answer what is asked
+        self._has_later: set[str] = set()  # runs of which more was asked in the meantime, in vain
         by_key = {run.key: run for run in self._runs}
         for run in by_key.values():
             found = self._read(run) if run.key in begun else None
             answer = manifests.settled(found, self._asked, retry_failed=retry_failed)
             if answer is not None and self._is_still_there(run, answer) and _has_same_trouble(run, answer):
                 self._settled[run.key] = answer
+                if answer is not found:
+                    self._has_later.add(run.key)
             elif found is not None:
                 self._before[run.key] = found
         self._n_skipped = sum(self._is_finished(run) for run in self._runs)
@@ -251,7 +257,18 @@ class _Batch:
                 with make_workers() as workers:
                     # Several processes would write over each other's lines.
                     self._work_on(possible, workers, bar, progress=progress and workers.n == 1 and bool(workers.parent))
+        self.tidy()
         return self.result()
+
+    def tidy(self) -> None:
+        """Remove what killed processes left, of this batch or of those before it, when all runs are settled."""
+        remove_rests([self._folder, self._folder / "dags", *(self._folder_of(run) for run in self._runs)])
+        for run in self._runs:
+            found = self._settled.get(run.key, {})
+            # Where neither was kept, nothing has ever been written to a store.
+            has_stores = found.get("store") is not None or found.get("dag") is not None
+            if has_stores and found["status"] == manifests.FINISHED and run.key not in self._has_later:
+                self._folder_of(run).remove(SOLUTION, but=found["store"] or "")
 
     def _about(self) -> Json:
         """What this batch is, so that its table can be made again."""
@@ -272,7 +289,7 @@ class _Batch:
         )  # fmt: skip
         # What was kept once is not thrown away because less is asked for now.
         keeps = {run.key: self._keep_of(run) for run in runs}
-        left = list(runs)
+        left, n_in_vain = list(runs), 0
         while left:
             try:
                 self._do_passes(passes_of(left, keeps, self._before, wishes, workers.n), workers, bar)
@@ -290,7 +307,9 @@ class _Batch:
                         self._settled[run.key] = found
                     bar.update(1)
                 left = [run for run in unsettled if run.key not in self._settled]
-                if len(left) == len(unsettled):
+                # One that was killed while it was starting says nothing about the others.
+                n_in_vain = n_in_vain + 1 if len(left) == len(unsettled) else 0
+                if n_in_vain == DEATHS_IN_VAIN:
                     raise ClusterError(f"workers die before they begin to work ({type(error).__name__}: {error})") from error
 
     def _keep_of(self, run: Run) -> str:

@@ -68,13 +68,17 @@ class Folder:
             system.pipe_file(f"{path}/{name}", data)
             return
         self.place.mkdir(parents=True, exist_ok=True)
-        partial = self.place / f".{name}.{os.getpid()}.partial"
+        partial = self._partial(name)
         try:
             partial.write_bytes(data)
             os.replace(partial, self.place / name)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+    def _partial(self, name: str) -> Path:
+        """What is called so while only a part of it may be there; :func:`remove_rests` knows such names."""
+        return Path(self.place / f".{name}.{os.getpid()}.partial")
 
     def read_json(self, name: str) -> Json | None:
         """None if there is no such file, or it is no JSON."""
@@ -102,16 +106,22 @@ class Folder:
 
     def names(self, prefix: str = "") -> list[str]:
         """What is there and begins so, in alphabetical order; files of locks do not count."""
+        return sorted(name for name in self._are_folders() if name.startswith(prefix) and not name.endswith(".lock"))
+
+    def folders(self) -> list[Folder]:
+        """Those inside."""
+        return [self / name for name, is_folder in sorted(self._are_folders().items()) if is_folder]
+
+    def _are_folders(self) -> dict[str, bool]:
+        """What is there, and whether that is a folder."""
         if is_url(self.place):
             system, path = self._remote()
-            found = system.ls(path, detail=False) if system.exists(path) else []
-            names = [name.rstrip("/").rpartition("/")[2] for name in found]
-        else:
-            names = [path.name for path in self.place.iterdir()] if self.place.is_dir() else []
-        return sorted(name for name in names if name.startswith(prefix) and not name.endswith(".lock"))
+            found = system.ls(path, detail=True) if system.exists(path) else []
+            return {about["name"].rstrip("/").rpartition("/")[2]: about["type"] == "directory" for about in found}
+        return {path.name: path.is_dir() for path in self.place.iterdir()} if self.place.is_dir() else {}
 
     def remove(self, prefix: str, *, but: str = "") -> None:
-        """Remove files and folders whose names begin so, except one."""
+        """Remove files and folders whose names begin so, except one. Half of a folder is never found under its name."""
         for name in self.names(prefix):
             if name == but:
                 continue
@@ -119,6 +129,9 @@ class Folder:
                 system, path = self._remote()
                 system.rm(f"{path}/{name}", recursive=True)
             elif (self.place / name).is_dir():
-                shutil.rmtree(self.place / name, ignore_errors=True)
+                going = self._partial(name)
+                shutil.rmtree(going, ignore_errors=True)
+                os.replace(self.place / name, going)
+                shutil.rmtree(going, ignore_errors=True)
             else:
                 (self.place / name).unlink(missing_ok=True)

@@ -95,8 +95,9 @@ class Table:
     def write(self, folder: Folder) -> None:
         """Write ``table.csv`` and, where pyarrow is installed, ``table.parquet``, unless they are there already."""
         text = self.to_csv().encode(errors="backslashreplace")
-        if folder.read_bytes("table.csv") == text and "table.parquet" in folder.names("table"):
-            return  # pyarrow takes half a second to be loaded
+        # At a URL, a killed process may have left a part of a file. pyarrow takes half a second to be loaded.
+        if folder.read_bytes("table.csv") == text and (folder.read_bytes("table.parquet") or b"").endswith(b"PAR1"):
+            return
         folder.remove("table.parquet")  # or it might stay there from an earlier time
         folder.write_bytes("table.csv", text)
         parquet = self.to_parquet()

@@ -24,6 +24,7 @@ from empo_bi.errors import (
     DamagedStoreError,
     MemoryLimitError,
     MetricError,
+    StoreError,
     StoreLockedError,
     StoreMismatchError,
     TooManyStatesError,
@@ -40,7 +41,8 @@ from empo_bi.solver import Solver
 # are over before anybody could kill them with much loss: they stay in memory.
 SMALL_BODIES, SMALL_STATES = 50_000, 200_000
 RUNS_AT_ONCE = 16  # more sets of parameters in one sweep gain nothing
-LOCK_SECONDS = 10  # for a killed batch's workers to let go of what they were writing
+LOCK_SECONDS = 600  # for a killed batch's workers to let go of what they were writing: on a cluster, at the next level
+OURS_SECONDS = 1  # from one look at whether a run is still this call's to the next
 WATCH_SECONDS = 0.2  # from one look at whether the batch is still there to the next
 Result = TypeVar("Result")
 
@@ -98,6 +100,10 @@ class Pass:
         return manifests.begun(run, asked, self.wishes.asked, self.wishes.call, self.before.get(run.key))
 
 
+class _TakenOverError(StoreError):
+    """Another call of the batch does what this worker does."""
+
+
 class _Told:
     """Manifests of the runs of a pass, in their folders and here."""
 
@@ -130,7 +136,26 @@ class _Told:
         manifest = manifests.failed(self.manifests[run.key], error, **results)
         self.manifests[run.key] = manifest  # in case that nothing can be written
         with contextlib.suppress(OSError):
-            self._write(run, manifest, f"failed: {manifest['error']['traceback'] or manifest['error']['message']}")
+            if self._is_ours(run):
+                self._write(run, manifest, f"failed: {manifest['error']['traceback'] or manifest['error']['message']}")
+
+    def _is_ours(self, run: Run) -> bool:
+        """Whether no later call has taken a run over, as happens when a worker of a cluster outlives its caller."""
+        found = manifests.read_manifest(self._work.folder_of(run))
+        return found is None or found["call"] == self._work.wishes.call
+
+    def after_level(self, runs: Sequence[Run]) -> Callable[[int, int, int], None]:
+        """Lets go of runs that a later call has taken over, and is waiting for."""
+        looked = time.monotonic()
+
+        def look(*_: int) -> None:
+            nonlocal looked
+            if time.monotonic() - looked > OURS_SECONDS:
+                looked = time.monotonic()
+                if not any(self._is_ours(run) for run in runs):
+                    raise _TakenOverError("the batch was called again, which does this run now")
+
+        return look
 
     def _write(self, run: Run, manifest: Json, log: str) -> None:
         folder = self._work.folder_of(run)
@@ -152,7 +177,7 @@ def do_pass(work: Pass) -> dict[str, Json]:
         metrics = [_unchanged(reference.load(), work.wishes.asked) for reference in work.wishes.metrics]
         world = work.runs[0].world.load_again(work.runs[0].given_steps, work.runs[0].about)
         start = time.perf_counter()
-        dag, kept_at = _patiently(lambda: _dag_of(world, work))
+        dag, kept_at = _patiently(lambda: _dag_of(world, work), lambda error: told.log(runs, f"waiting: {error}"))
         seconds = time.perf_counter() - start
         with dag:
             for first in range(0, len(runs), RUNS_AT_ONCE):
@@ -168,15 +193,18 @@ def _unchanged(metric: Metric, asked: Json) -> Metric:
     return metric
 
 
-def _patiently(act: Callable[[], Result]) -> Result:
-    """Workers of a batch that was killed may take a moment to end."""
-    patience = time.monotonic() + LOCK_SECONDS
+def _patiently(act: Callable[[], Result], tell: Callable[[StoreLockedError], None]) -> Result:
+    """Workers of a batch that was killed may take a while to end; what they hold meanwhile is told once."""
+    patience, is_told = time.monotonic() + LOCK_SECONDS, False
     while True:
         try:
             return act()
-        except StoreLockedError:
+        except StoreLockedError as error:
             if time.monotonic() > patience:
                 raise
+            if not is_told:
+                tell(error)
+                is_told = True
             time.sleep(WATCH_SECONDS)
 
 
@@ -185,6 +213,8 @@ def _end_with(parent: int) -> None:
     name = f"empo_bi-watch-{parent}"
     if os.getpid() == parent or any(thread.name == name for thread in threading.enumerate()):
         return
+    if os.getppid() != parent:
+        os._exit(1)
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -255,14 +285,14 @@ def _solve_and_tell(task: _Task, runs: Sequence[Run]) -> None:
     start = time.perf_counter()
     opened = [run.key for run in runs if _is_there(task, run)]
     try:
-        solutions = _patiently(lambda: _solutions(task, runs))
+        solutions = _patiently(lambda: _solutions(task, runs), lambda error: task.told.log(runs, f"waiting: {error}"))
     except Exception as error:
         if len(runs) == 1 and isinstance(error, DamagedStoreError | StoreMismatchError) and opened:
             task.told.log(runs, f"solved again, since what was there cannot be used ({error})")
             task.work.folder_of(runs[0]).remove(SOLUTION)
             _solve_and_tell(task, runs)
             return
-        if len(runs) == 1:
+        if len(runs) == 1 or isinstance(error, _TakenOverError):
             raise
         why = "" if isinstance(error, MemoryLimitError) else "; one of them may be the cause"
         task.told.log(runs, f"not together with {len(runs) - 1} others ({type(error).__name__}: {error}){why}")
@@ -298,6 +328,7 @@ def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
         precision=task.work.wishes.precision,
         memory_limit=task.work.memory_limit,
         progress=task.work.wishes.progress,
+        after_level=task.told.after_level(runs),
     ).solutions()
 
 

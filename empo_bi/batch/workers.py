@@ -7,7 +7,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from typing import Any, TypeVar
 
 import joblib
@@ -21,6 +21,10 @@ Result = TypeVar("Result")
 BACKENDS = ("local", "dask", "ray")
 SPREADS = ("runs", "blocks")  # what a cluster shares out
 CONNECT_SECONDS = 10  # for a scheduler to answer
+SCHEDULER_LOST = (
+    "the Dask scheduler is gone, or has forgotten this batch; runs that are finished are kept: when there is a scheduler "
+    "again, the same command continues"
+)
 
 
 class Workers:
@@ -81,9 +85,7 @@ class DaskWorkers(Workers):
         self._spreads_blocks = spreads_blocks
         try:
             if scheduler is None:
-                self._cluster = distributed.LocalCluster(
-                    n_workers=checked_workers(n), threads_per_worker=1, dashboard_address=None, memory_limit=0
-                )
+                self._cluster = _local_cluster(checked_workers(n))
             self._client = distributed.Client(scheduler or self._cluster, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
             raise ClusterError(
@@ -134,8 +136,11 @@ class DaskWorkers(Workers):
                     yield future.result()
                 except self.crashes as error:
                     crash = error
+        except (CancelledError, TimeoutError) as error:
+            raise ClusterError(SCHEDULER_LOST) from error
         finally:
-            self._client.cancel(futures)  # nobody wants those that are left, if there are any
+            with contextlib.suppress(OSError, TimeoutError):  # of a scheduler that is gone
+                self._client.cancel(futures)  # nobody wants those that are left, if there are any
         if crash is not None:
             raise crash
 
@@ -146,6 +151,19 @@ class DaskWorkers(Workers):
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
+
+
+def _local_cluster(n: int) -> Any:
+    """A cluster on this machine. A worker that is killed while it starts says nothing about the next one."""
+    import distributed
+
+    for is_last in (False, False, True):
+        try:
+            return distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None, memory_limit=0)
+        except RuntimeError as error:
+            if is_last:
+                raise ClusterError(f"Dask workers die while they start ({error.__cause__ or error})") from error
+            say("a Dask worker died while it was starting; they are started again")
 
 
 class RayWorkers(Workers):

@@ -21,7 +21,7 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
     """Re-check every checksum of the DAG or solution at PATH (a folder, zip file or URL), or of all in a folder of solve.
 
     Ends with exit code 0 if all is well, 1 if something is damaged, each damaged array on a line of its own, 2 if there is
-    no store.
+    no store. What a killed run left is well: it is called unfinished, and the same command continues it.
 
     \b
     Examples:
@@ -29,7 +29,8 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
       empo-bi verify runs/freeing.zip && echo fine
       empo-bi verify runs/freeing --json | jq '.stores[].damage'
     """
-    from empo_bi.store.verify import stores_at, verify_store
+    from empo_bi.batch.stores import stores_at
+    from empo_bi.store.verify import verify_store
 
     found: list[dict[str, Any]] = []
     for store in stores_at(path):
@@ -42,6 +43,8 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
         found.append(entry)
         if not as_json and (not quiet or entry["damage"]):
             click.echo(text)
+    if not found and not as_json and not quiet:
+        click.echo(f"{path}: no stores are kept here, so there is nothing to check")
     is_fine = not any(entry["damage"] for entry in found)
     if as_json:
         print_json({"path": path, "is_fine": is_fine, "stores": found})

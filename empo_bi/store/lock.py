@@ -58,6 +58,11 @@ class WriterLock:
         if self._file is not None:
             with contextlib.suppress(PermissionError):  # Windows does not remove open files; a lock file does no harm
                 self.path.unlink(missing_ok=True)
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Leave the file as a killed process does."""
+        if self._file is not None:
             self._file.close()
             self._file = None
 

@@ -41,6 +41,19 @@ class Place:
         self._process = os.getpid()
 
     @property
+    def lock_file(self) -> Path | None:
+        """Made before, and removed after, everything else that a writer makes; None where there are no locks."""
+        path = self.zip_file or self.folder
+        return None if path is None else path.with_name(path.name + ".lock")
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether somebody writes here, or was killed while writing, perhaps before anything was committed."""
+        if self.lock_file is None:
+            return False
+        return self.lock_file.exists() or (self.zip_file is not None and self.folder is not None and self.folder.is_dir())
+
+    @property
     def exists(self) -> bool:
         return self._given is not None or (self.zip_file or self.folder).exists() or self.folder.exists()  # type: ignore[union-attr]
 
@@ -59,7 +72,8 @@ class Place:
             return ZipStore(self.zip_file, mode="r", read_only=True)
         self._refuse_a_file()
         if not self.folder.is_dir():
-            raise StoreNotFoundError(f"{self.name}: no such folder; enumerate_dag(world, store={self.name!r}) makes it")
+            what = "folder" if self.zip_file is None else "file"
+            raise StoreNotFoundError(f"{self.name}: no such {what}; enumerate_dag(world, store={self.name!r}) makes it")
         return LocalStore(self.folder, read_only=True)
 
     def _refuse_a_file(self) -> None:
@@ -75,10 +89,7 @@ class Place:
             return self._given
         assert self.folder is not None
         self._refuse_a_file()
-        lock_file = (self.zip_file or self.folder).with_name((self.zip_file or self.folder).name + ".lock")
-        lock_file.parent.mkdir(parents=True, exist_ok=True)
-        # A temporary place is nobody else's; only a cleaner may look at its lock for a moment.
-        self._lock = WriterLock(lock_file, patient=self.is_temporary)
+        self._hold()
         try:
             self.folder.mkdir(mode=0o700 if self.is_temporary else 0o777, exist_ok=not self.is_temporary)
         except BaseException:
@@ -86,12 +97,18 @@ class Place:
             raise
         return LocalStore(self.folder)
 
+    def _hold(self) -> None:
+        assert self.lock_file is not None
+        self.lock_file.parent.mkdir(parents=True, exist_ok=True)
+        # A temporary place is nobody else's; only a cleaner may look at its lock for a moment.
+        self._lock = WriterLock(self.lock_file, patient=self.is_temporary)
+
     def pack(self) -> None:
         """Turn the finished folder of a zip file into the file: it appears at once, and complete."""
         if self.zip_file is None:
             return
         assert self.folder is not None
-        partial = self.zip_file.with_name(self.zip_file.name + ".partial")
+        partial = _partial(self.zip_file)
         try:
             with zipfile.ZipFile(partial, "w", compression=zipfile.ZIP_STORED) as packed:  # chunks are compressed already
                 for path in sorted(self.folder.rglob("*")):
@@ -106,11 +123,14 @@ class Place:
         shutil.rmtree(self.folder)
 
     def tidy(self) -> None:
-        """Remove what the maker of a finished store left when it was killed: halves of files, the folder of a zip file."""
-        if self.folder is None or not self._leftovers():
+        """Remove what the maker of a finished store left when it was killed: halves of files, a zip file's folder, a lock.
+
+        The file of the lock goes last: as long as anything else is left, it tells.
+        """
+        if self.folder is None or not (self._leftovers() or self.is_begun):
             return
         with contextlib.suppress(OSError):  # read-only, or somebody is making the store anew
-            self.for_writing()
+            self._hold()
             for path in self._leftovers():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.release()
@@ -118,7 +138,7 @@ class Place:
     def _leftovers(self) -> list[Path]:
         assert self.folder is not None
         if self.zip_file is not None:
-            return [self.folder] if self.folder.exists() else []
+            return [path for path in (self.folder, _partial(self.zip_file)) if self.is_begun and path.exists()]
         return [path for path in self.folder.glob("*.partial") if is_half_a_file(path.name)]
 
     def release(self) -> None:
@@ -126,6 +146,15 @@ class Place:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def abandon(self) -> None:
+        """Let others write after a failure. If an old store was being removed, the lock's file stays, and tells."""
+        if self._lock is not None and self.folder is not None and self.folder.is_dir():
+            names = os.listdir(self.folder)
+            if names and "zarr.json" not in names:
+                self._lock.let_go()
+                self._lock = None
+        self.release()
 
     def remove(self) -> None:
         """Delete a temporary store. A forked child leaves it to its parent."""
@@ -135,6 +164,11 @@ class Place:
             return
         shutil.rmtree(self.folder, ignore_errors=True)
         self.release()
+
+
+def _partial(zip_file: Path) -> Path:
+    """Where a zip file is packed."""
+    return zip_file.with_name(zip_file.name + ".partial")
 
 
 def place_of(store: Any) -> Place:
@@ -156,6 +190,8 @@ def place_of(store: Any) -> Place:
     if isinstance(store, str | os.PathLike) and os.fspath(store):
         name = os.fspath(store).removeprefix("file://")
         path = Path(name).expanduser().resolve()  # so that links lead to one lock
+        if path.name.lower().endswith(f".zip{BUILDING}"):
+            path = path.with_name(path.name[: -len(BUILDING)])
         if path.suffix.lower() == ".zip":
             return Place(name, folder=path.with_name(path.name + BUILDING), zip_file=path)
         return Place(name, folder=path)

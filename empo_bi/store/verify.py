@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empo_bi.errors import DamagedStoreError, StoreError, counted
+from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError, counted
+from empo_bi.keeping import ARCHIVES, SOLUTION
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.json_states import JsonStates
-from empo_bi.store.places import place_of
+from empo_bi.store.places import Place, place_of
+from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.store.zarr_levels import ZarrLevels
 from empo_bi.store.zarr_results import ZarrResults, is_solution
 
@@ -28,6 +29,8 @@ class Verification:
     damage: list[str]
 
     def __str__(self) -> str:
+        if not self.is_finished and not self.n_levels and not self.damage:
+            return f"{self.name}: begun, and nothing is finished yet (unfinished: run the same command again to continue)"
         state = "finished" if self.is_finished else "unfinished: run the same command again to continue"
         verdict = f"{counted(len(self.damage), 'problem')} found" if self.damage else "all checksums agree"
         head = f"{self.name}: {self.title}, {counted(self.n_levels, 'level')} ({state}), "
@@ -37,6 +40,8 @@ class Verification:
 def verify_store(path: Any, *, progress: bool = True) -> Verification:
     """Read every array of the DAG or solution at ``path``; it does not stop at the first problem.
 
+    What a killed process left beside a store is no problem: the next run of the same command removes it.
+
     Raises
     ------
     StoreNotFoundError, StoreMismatchError
@@ -45,9 +50,14 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
         If not even its list of levels can be read.
     """
     place = place_of(path)
-    if is_solution(place):
-        return _verify_solution(ZarrResults.open(place), progress)
-    levels = ZarrLevels.open(place, JsonStates(None), cache_bytes=0)
+    try:
+        if is_solution(place):
+            return _verify_solution(ZarrResults.open(place), progress)
+        levels = ZarrLevels.open(place, JsonStates(None), cache_bytes=0)
+    except StoreNotFoundError:
+        if not is_begun(place):
+            raise
+        return Verification(place.name, "", is_finished=False, n_levels=0, n_arrays=0, damage=[])
     n_arrays, damage = _check_levels(levels, range(len(levels)), progress)
     if len(levels) and not levels.is_finished:
         try:
@@ -57,23 +67,19 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
     return Verification(levels.place.name, levels.manifest["title"], levels.is_finished, len(levels), n_arrays, damage)
 
 
-def stores_at(path: Any) -> list[Any]:
-    """The store at ``path``, or all of them where it is the folder of :func:`solve`, of a batch, or one of such folders."""
-    if not isinstance(path, str | os.PathLike) or not Path(path).is_dir():
-        return [path]
-    return list(_stores_in(Path(path), depth=3)) or [path]
+def is_begun(place: Place) -> bool:
+    """Whether a place without a manifest is that of a store which was begun, or was being replaced, rather than damaged.
 
-
-def _stores_in(folder: Path, depth: int) -> Iterator[Path]:
-    """Folders inside one that are stores, or are called so: of a damaged one, not even its metadata may be left."""
-    if (folder / "zarr.json").exists():
-        yield folder
-        return
-    for inside in sorted(path for path in folder.iterdir() if path.is_dir()):
-        if inside.name == "dag" or inside.name.startswith("solution-") or folder.name == "dags":
-            yield inside
-        elif depth:
-            yield from _stores_in(inside, depth - 1)
+    On disk, the lock tells, which goes last; behind a URL, only a first file that was torn.
+    """
+    if place.is_begun:
+        return True
+    if place.folder is not None and not place.folder.is_dir():
+        return False
+    names = ZarrFiles(place.name, place.for_reading()).names()
+    if place.folder is None:
+        return names == ["zarr.json"]
+    return not names and (place.folder.name == "dag" or place.folder.name.startswith(SOLUTION))
 
 
 def is_damaged(path: Path) -> bool:
@@ -89,7 +95,7 @@ def is_damaged(path: Path) -> bool:
 def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
     n_arrays, damage = _check_levels(results, results.levels, progress)
     is_finished = results.next_level < 0
-    if not is_finished and results.levels:
+    if not is_finished and results.levels and results.name not in ARCHIVES:  # which begin anew each time
         try:
             results.carried()
         except DamagedStoreError as error:

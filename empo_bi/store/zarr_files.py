@@ -22,6 +22,7 @@ import zarr
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
+from zarr.storage import FsspecStore
 
 from empo_bi.dag.slices import Bodies
 from empo_bi.dag.spill import BlockArray
@@ -37,7 +38,7 @@ from empo_bi.store.encoded import (
     group_file,
     little_endian,
 )
-from empo_bi.store.layout import ATTRIBUTE, spoken
+from empo_bi.store.layout import ATTRIBUTE, ROOT, spoken
 
 REMEDY = (
     "To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True (--overwrite), or delete it"
@@ -226,11 +227,29 @@ class ZarrFiles:
         except OSError:
             raise
         except Exception as error:  # whatever zarr says of damaged metadata
+            if self._is_torn(group):
+                return None
             raise DamagedStoreError(
                 f"{self.name}: the metadata of {spoken(group)} cannot be read ({error!r}). {self._remedy}"
             ) from error
         found = attributes.get(ATTRIBUTE)
         return found if isinstance(found, dict) else {}
+
+    def _is_torn(self, group: str) -> bool:
+        """Whether a record is the last thing that a killed process wrote, and only a part of it came to be.
+
+        That happens behind URLs of plain disks (``local://``, ``sftp://``), where files do not appear at once and complete.
+        A record commits what was written before it, so that without it the store is what it was before. The root's is the
+        first thing in a store.
+        """
+        if not isinstance(self._store, FsspecStore) or (group == ROOT and self.names() != ["zarr.json"]):
+            return False
+        found = sync(self._get(f"{group}/zarr.json".lstrip("/")))
+        try:
+            json.loads(found if isinstance(found, bytes) else b"{}")
+        except ValueError:
+            return True
+        return False
 
     def names(self) -> list[str]:
         """What the root holds, files included."""

@@ -159,7 +159,7 @@ class ZarrLevels:
                 levels._prepare(overwrite)
                 return levels
             except BaseException:
-                place.release()
+                place.abandon()
                 raise
 
     def _prepare(self, overwrite: bool) -> None:

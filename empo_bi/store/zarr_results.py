@@ -77,7 +77,7 @@ class ZarrResults:
                 results._prepare(overwrite)
                 return results
             except BaseException:
-                place.release()
+                place.abandon()
                 raise
 
     def _prepare(self, overwrite: bool) -> None:
@@ -109,7 +109,7 @@ class ZarrResults:
 
     def _tidy(self) -> None:
         """Remove what the maker of a finished solution left when it was killed."""
-        if not self._leftovers():
+        if not self._leftovers() and not self.place.is_begun:
             return
         with contextlib.suppress(OSError):  # read-only, or somebody is making it anew
             files = ZarrFiles(self.place.name, self.place.for_writing(), REMEDY)
@@ -252,10 +252,10 @@ class ZarrResults:
             return
         for name in sorted(self._files.names(), key=lambda name: name != "zarr.json"):
             self._files.delete(name)
-        self.close()
         if self.place.folder is not None:
             with contextlib.suppress(OSError):
                 self.place.folder.rmdir()
+        self.close()  # the lock goes last: as long as it is there, everybody knows that nothing is finished
 
     def _stop_writing(self) -> None:
         self._writer.stop()

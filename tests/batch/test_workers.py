@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,10 +16,12 @@ from typing import Any
 
 import pytest
 from batch.batches import SMALL, lasting, lasting_csv, run_here
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from store_tools import environment
 
 from empo_bi import ClusterError, run_batch
 from empo_bi.backward.remote import run_errand
-from empo_bi.batch.workers import workers_for
+from empo_bi.batch.workers import Workers, workers_for
 from empo_bi.runtime.cluster import DaskCluster
 
 DEADLY = """
@@ -155,3 +161,64 @@ def test_a_cluster_of_our_own(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     result = run_batch(SMALL, out=tmp_path / "runs", backend="dask", workers=2, progress=False)
     assert result.is_complete
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_costs_nothing_that_was_finished(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    (tmp_path / "m.py").write_text(SLOW)
+    batch = {**SMALL, "metrics": f"{tmp_path}/m.py:slow"}
+    with dask_cluster(tmp_path / "first.json") as (address, scheduler):
+
+        def kill_soon() -> None:
+            while not list(tmp_path.glob("*.pid")):  # somebody is at work
+                time.sleep(0.01)
+            scheduler.kill()
+
+        killer = threading.Thread(target=kill_soon)
+        killer.start()
+        with pytest.raises(ClusterError, match=r"scheduler is gone.*the same command continues"):
+            run_batch(batch, out=tmp_path / "there", scheduler=address, progress=False)
+        killer.join()
+    with dask_cluster(tmp_path / "second.json") as (address, _):
+        assert run_batch(batch, out=tmp_path / "there", scheduler=address, progress=False).is_complete
+    run_here(batch, tmp_path / "here")
+    assert lasting_csv(tmp_path / "there") == lasting_csv(tmp_path / "here")
+
+
+@contextlib.contextmanager
+def dask_cluster(file: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A scheduler and a worker in processes of their own."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment()}
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    scheduler = subprocess.Popen([*command, "--scheduler-file", str(file)], **quiet)
+    while not file.exists() or not file.read_text().strip().endswith("}"):
+        time.sleep(0.05)
+        assert scheduler.poll() is None
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    worker = subprocess.Popen([*command, "--scheduler-file", str(file), "--death-timeout", "5"], **quiet)
+    try:
+        yield json.loads(file.read_text())["address"], scheduler
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_a_worker_that_is_killed_while_it_starts_does_not_end_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def dies_first(self: Workers, function: Any, tasks: Any) -> Iterator[Any]:
+        calls.append(tasks)
+        if len(calls) <= deaths:
+            raise TerminatedWorkerError("killed")
+        yield from map(function, tasks)
+
+    monkeypatch.setattr(Workers, "map", dies_first)
+    deaths = 2
+    assert run_here(SMALL, tmp_path / "twice").is_complete
+    calls, deaths = [], 3
+    with pytest.raises(ClusterError, match="workers die before they begin to work"):
+        run_here(SMALL, tmp_path / "always")

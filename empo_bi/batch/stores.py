@@ -1,0 +1,57 @@
+"""Which stores are in a folder of :func:`solve` or of a batch, on disk or at a URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from empo_bi.batch.folder import Folder
+from empo_bi.keeping import SOLUTION, is_url
+from empo_bi.store.places import BUILDING, place_of
+
+DEPTH = 3  # folders of folders of solve are looked into so deep
+
+
+def stores_at(path: Any) -> list[Any]:
+    """The store at ``path``, or all of them where it is the folder of :func:`solve`, of a batch, or one of such folders.
+
+    A batch that keeps none, or has none yet, has none.
+    """
+    if not isinstance(path, str | os.PathLike):
+        return [path]
+    folder = Folder(path)
+    found = [path] if _is_store(folder) else list(_stores_in(folder, DEPTH))
+    return found or ([] if _is_of_batch(folder) else [path])
+
+
+def _is_of_batch(folder: Folder) -> bool:
+    """Whether it is the folder of a batch that was begun, or of a run."""
+    return bool({"batch.json", "manifest.json"} & set(folder.names())) or (
+        not is_url(folder.place) and (folder.place / "batch.lock").exists()
+    )
+
+
+def _stores_in(folder: Folder, depth: int) -> Iterator[Any]:
+    """Places inside a folder that are stores, or are called so.
+
+    Of a damaged one, not even its metadata may be left; of one whose maker was killed early, there may be only its lock.
+    """
+    for name in sorted(_names_in(folder)):
+        inside = folder / name
+        if name == "dag" or name.startswith(SOLUTION) or folder.name == "dags" or _is_store(inside):
+            yield inside.place
+        elif depth:
+            yield from _stores_in(inside, depth - 1)
+
+
+def _names_in(folder: Folder) -> set[str]:
+    """Of folders, and of what has a lock only; a zip file that is being made has both."""
+    names = {inside.name.removesuffix(BUILDING) for inside in folder.folders() if not inside.name.startswith(".")}
+    if not is_url(folder.place) and folder.place.is_dir():
+        names |= {path.stem for path in folder.place.glob("*.lock") if path.name != "batch.lock"}
+    return names
+
+
+def _is_store(folder: Folder) -> bool:
+    return "zarr.json" in folder.names("zarr.json") or (not is_url(folder.place) and place_of(folder.place).is_begun)
