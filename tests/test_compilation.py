@@ -152,6 +152,24 @@ def test_a_kernel_that_fails_ends_its_bar_and_the_next_one_begins_its_own(
     assert "2 of 10 functions done, 2 s" in capsys.readouterr().err
 
 
+class Gone(io.StringIO):
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("stream", ["none", "closed", "gone"])
+def test_a_stderr_that_nobody_reads_does_not_stop_the_compiler(
+    stream: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", {"none": None, "closed": closed, "gone": Gone()}[stream])
+    told = Compilations()
+    compile_all(told, clock)
+    assert (told._depth, told._bar) == (0, None)
+    assert capsys.readouterr().out == ""
+
+
 def test_what_a_kernel_calls_is_known_before_it_is_compiled_less_what_is_compiled_already() -> None:
     inner = fake("inner")
     ready, outer = fake("ready", calls=(inner,)), fake("outer", calls=(inner, fake("theirs", "scipy.stats")))

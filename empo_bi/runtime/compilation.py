@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
 _PACKAGE = __name__.partition(".")[0]
@@ -20,6 +20,8 @@ _WORDS = {
     "world": "the rules of gridworlds", "dag": "the search for states", "backward": "the planning steps",
     "results": "what follows policies", "export": "the export",
 }  # fmt: skip
+
+_NOBODY_READS = (OSError, ValueError)  # stderr is closed, or its reader has gone: no reason not to compile
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +63,9 @@ class Compilations:
             if self._depth == 0:
                 self._awaited = functions_to_compile(dispatcher)
                 self._n_known, self._begin = len(self._awaited), time.monotonic()
-                self._bar = None if self._quiet else self._new_bar(dispatcher)
+                self._bar = None
+                with suppress(*_NOBODY_READS):
+                    self._bar = None if self._quiet else self._new_bar(dispatcher)
             self._depth += 1
 
     def _new_bar(self, dispatcher: Any) -> Any:
@@ -76,15 +80,21 @@ class Compilations:
         with self._lock:
             self._depth -= 1
             self._awaited.discard(dispatcher)
+            with suppress(*_NOBODY_READS):
+                self._show()
             if self._depth == 0:
                 self._finish(dispatcher)
-            elif self._bar is not None:
-                self._bar.to(self._n_known - len(self._awaited))
+
+    def _show(self) -> None:
+        if self._bar is None:
+            return
+        if self._depth:
+            self._bar.to(self._n_known - len(self._awaited))
+        else:
+            self._bar.close()
 
     def _finish(self, dispatcher: Any) -> None:
-        bar, self._bar = self._bar, None
-        if bar is not None:
-            bar.close()
+        self._bar = None
         _log.info("compiled %s in %.1f s", dispatcher.py_func.__name__, time.monotonic() - self._begin)
 
 

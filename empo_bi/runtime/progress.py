@@ -228,8 +228,9 @@ def compilation_bar(what: str, n_functions: int) -> CompilationBar:
 
 
 def say(text: str) -> None:
-    """A line on stderr that does not break a bar."""
-    tqdm.write(f"empo_bi: {text}", file=sys.stderr)
+    """A line on stderr, where there is one, that does not break a bar."""
+    if sys.stderr is not None:  # else tqdm would take stdout
+        tqdm.write(f"empo_bi: {text}", file=sys.stderr)
 
 
 def _has_lines_only() -> bool:
