@@ -94,10 +94,10 @@ def tree(folder: Path) -> dict[str, bytes | None]:
     return {path.relative_to(folder).as_posix(): None if path.is_dir() else path.read_bytes() for path in paths}
 
 
-def assert_same_trees(found: Path, expected: Path, ignore: str | None = None) -> None:
-    """The same files with the same bytes, the same folders, and nothing else but what has the ending ``ignore``."""
+def assert_same_trees(found: Path, expected: Path) -> None:
+    """The same files with the same bytes, the same folders, and nothing else."""
     ours, theirs = tree(found), tree(expected)
-    left_over = sorted(name for name in ours.keys() - theirs.keys() if ignore is None or not name.endswith(ignore))
+    left_over = sorted(ours.keys() - theirs.keys())
     missing = sorted(theirs.keys() - ours.keys())
     other = sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
     assert not left_over + missing + other, f"left over: {left_over}, missing: {missing}, with other bytes: {other}"

@@ -150,8 +150,7 @@ def kill_again_and_again(
             n_in_the_middle += 0 < sum(committed(out, whole)) < len(params) * (steps + 1)
             continue
         assert outcome.exit_code == 0
-        # Who is killed with one solution finished leaves that one's lock file, where nobody needs to write any more.
-        assert_same_trees(out, whole, ignore=".lock")
+        assert_same_trees(out, whole)
         assert not list(out.glob("*/carry_*"))
         if is_last:
             return
@@ -219,10 +218,7 @@ def die_and_continue(runs: Solves, kind: str, moments: Sequence[Moment], folder:
         assert outcome.was_killed, moment
         try:
             assert runs.run(kind, 2, place / "out", **options).exit_code == 0, "cannot be continued"
-            # A run that died just before it removed a lock, or with one of two solutions finished, has left it, where
-            # nobody needs to write any more.
-            had_finished = moment[0] == "os.remove out/solution.lock" or len(options.get("params", ONE)) > 1
-            assert_same_trees(place, folder / "whole", ignore=".lock" if had_finished else None)
+            assert_same_trees(place, folder / "whole")
         except AssertionError as error:
             wrong.append(f"{outcome.last_touch}: {error}")
         shutil.rmtree(place)
