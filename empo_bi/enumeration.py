@@ -19,7 +19,14 @@ from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_o
 from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spot_check import check_some_states
-from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
+from empo_bi.errors import (
+    DamagedStoreError,
+    StoreMismatchError,
+    StoreNotFoundError,
+    WorldWarning,
+    did_you_mean,
+    short_repr,
+)
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
@@ -192,9 +199,9 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
         raise StoreMismatchError(f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world}")
     if world is None and manifest["world"] is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", WorldWarning)  # they were told when the store was made
-            world = load_world(manifest["world"])
+        world = remembered_world(manifest["world"], levels.place.name)
+    if world is not None:
+        _check_fits(manifest, world, levels.place.name)
     goals = None if given is None else fixed_goals_of(given)
     table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
     if given is not None:
@@ -205,6 +212,28 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     )
     dag.precision = content["precision"]
     return dag
+
+
+def remembered_world(mapping: Any, where: str) -> GridWorld:
+    """A gridworld from what a store or a run says of it. That is data: a text there would name a file, and is refused."""
+    if not isinstance(mapping, dict):
+        raise DamagedStoreError(f"{where}: its world is {short_repr(mapping, 40)}, not a mapping; make it anew")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WorldWarning)  # they were told when it was made
+        try:
+            return load_world(mapping)
+        except ValueError as error:
+            raise DamagedStoreError(f"{where}: its world cannot be loaded ({error}); make it anew") from error
+
+
+def _check_fits(manifest: dict[str, Any], world: Any, where: str) -> None:
+    """Whether a DAG has as many action profiles as its world, by which kernels find their way in its arrays."""
+    n_agents, n_actions = n_agents_of(world), int(world.action_space.n)
+    if [manifest[name] for name in ("n_agents", "n_actions", "n_profiles")] != [n_agents, n_actions, n_actions**n_agents]:
+        raise DamagedStoreError(
+            f"{where}: says that its world has {manifest['n_agents']} agents, {manifest['n_actions']} actions and "
+            f"{manifest['n_profiles']} profiles, and that world has {n_agents}, {n_actions} and {n_actions**n_agents}"
+        )
 
 
 def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: FixedGoals | None) -> dict[str, Any]:

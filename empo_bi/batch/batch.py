@@ -18,7 +18,7 @@ from empo_bi.batch.spec import KEEPS, BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import Pass, Wishes, do_pass
 from empo_bi.batch.workers import Workers, workers_for
-from empo_bi.errors import ClusterError, StoreMismatchError, WorkerDiedError, counted
+from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError, counted
 from empo_bi.keeping import is_url
 from empo_bi.runtime.progress import run_bar, say
 
@@ -231,7 +231,13 @@ class _Batch:
         return not KEEPS[self._asked["keep"]] or store is None or bool((self._folder_of(run) / store).names())
 
     def _read(self, run: Run) -> Json | None:
-        return manifests.read_manifest(self._folder_of(run))
+        """What a run says of itself; None where that is nothing, damaged or about another run, so that it is done again."""
+        try:
+            found = manifests.read_manifest(self._folder_of(run))
+        except DamagedStoreError as error:
+            say(str(error).removesuffix(manifests.REMEDY) + "It is done again")
+            return None
+        return found if found is not None and found["key"] == run.key else None
 
     def _folder_of(self, run: Run) -> Folder:
         return self._folder / "runs" / run.folder_name

@@ -11,9 +11,11 @@ from typing import Any
 
 from empo_bi.errors import StoreError
 from empo_bi.keeping import inside, is_url
+from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, path_inside
 from empo_bi.store.reporting import reporting
 
 Json = dict[str, Any]
+MOST_BYTES = 1 << 26  # of a file that is read: a table of a million runs, or a manifest, takes less
 
 
 class Folder:
@@ -47,12 +49,13 @@ class Folder:
             raise StoreError(f"{self}: cannot be opened ({error})") from error
 
     def read_bytes(self, name: str) -> bytes | None:
-        """None if there is no such file."""
+        """None if there is no such file. Of one that is too large, a byte more than :data:`MOST_BYTES`."""
         try:
             if is_url(self.place):
                 system, path = self._remote()
-                return bytes(system.cat_file(f"{path}/{name}"))
-            return (self.place / name).read_bytes()
+                return bytes(system.cat_file(f"{path}/{name}", end=MOST_BYTES + 1))
+            with path_inside(self.place, name).open("rb") as file:
+                return file.read(MOST_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -70,18 +73,21 @@ class Folder:
         self.place.mkdir(parents=True, exist_ok=True)
         partial = self.place / f".{name}.{os.getpid()}.partial"
         try:
-            partial.write_bytes(data)
+            with open_without_links(partial, "wb") as file:
+                file.write(data)
             os.replace(partial, self.place / name)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
 
     def read_json(self, name: str) -> Json | None:
-        """None if there is no such file, or it is no JSON."""
+        """None if there is no such file, or it is not JSON, or too large to be one of ours."""
         data = self.read_bytes(name)
+        if data is None or len(data) > MOST_BYTES:
+            return None
         try:
-            found = None if data is None else json.loads(data)
-        except ValueError:
+            found = json.loads(data)
+        except (ValueError, RecursionError):  # not JSON, or nested deeper than Python goes
             return None
         return found if isinstance(found, dict) else None
 
@@ -97,7 +103,7 @@ class Folder:
             return
         with reporting(str(self)):
             self.place.mkdir(parents=True, exist_ok=True)
-            with open(self.place / "log.txt", "a", encoding="utf-8") as file:
+            with open_without_links(self.place / "log.txt", "a") as file:
                 file.write(lines)
 
     def names(self, prefix: str = "") -> list[str]:
@@ -108,7 +114,9 @@ class Folder:
             names = [name.rstrip("/").rpartition("/")[2] for name in found]
         else:
             names = [path.name for path in self.place.iterdir()] if self.place.is_dir() else []
-        return sorted(name for name in names if name.startswith(prefix) and not name.endswith(".lock"))
+        return sorted(
+            name for name in names if name.startswith(prefix) and not name.endswith(".lock") and is_plain_name(name)
+        )
 
     def remove(self, prefix: str, *, but: str = "") -> None:
         """Remove files and folders whose names begin so, except one."""

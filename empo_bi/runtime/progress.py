@@ -12,6 +12,7 @@ from tqdm import TqdmWarning
 from empo_bi.errors import counted
 from empo_bi.memory.machine import resident_bytes
 from empo_bi.memory.sizes import held_text
+from empo_bi.runtime.printable import printable
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", TqdmWarning)  # in notebooks without ipywidgets: lines will do, and need no warning
@@ -189,7 +190,7 @@ def run_bar(what: str, n_runs: int, shown: bool) -> RunBar:
 
 def say(text: str) -> None:
     """A line on stderr that does not break a bar."""
-    tqdm.write(f"empo_bi: {text}", file=sys.stderr)
+    tqdm.write(printable(f"empo_bi: {text}"), file=sys.stderr)
 
 
 def _is_terminal() -> bool:

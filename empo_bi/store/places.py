@@ -19,6 +19,7 @@ from zarr.abc.store import Store
 from zarr.storage import FsspecStore, LocalStore, ZipStore
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError
+from empo_bi.runtime.ordinary_files import refuse_link, refuse_links_in
 from empo_bi.store.layout import is_half_a_file
 from empo_bi.store.lock import WriterLock
 
@@ -60,6 +61,7 @@ class Place:
         self._refuse_a_file()
         if not self.folder.is_dir():
             raise StoreNotFoundError(f"{self.name}: no such folder; enumerate_dag(world, store={self.name!r}) makes it")
+        refuse_links_in(self.folder)
         return LocalStore(self.folder, read_only=True)
 
     def _refuse_a_file(self) -> None:
@@ -75,12 +77,14 @@ class Place:
             return self._given
         assert self.folder is not None
         self._refuse_a_file()
+        refuse_link(self.folder)  # of a zip file, whose folder nobody has named
         lock_file = (self.zip_file or self.folder).with_name((self.zip_file or self.folder).name + ".lock")
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         # A temporary place is nobody else's; only a cleaner may look at its lock for a moment.
         self._lock = WriterLock(lock_file, patient=self.is_temporary)
         try:
             self.folder.mkdir(mode=0o700 if self.is_temporary else 0o777, exist_ok=not self.is_temporary)
+            refuse_links_in(self.folder)
         except BaseException:
             self.release()
             raise
@@ -92,6 +96,7 @@ class Place:
             return
         assert self.folder is not None
         partial = self.zip_file.with_name(self.zip_file.name + ".partial")
+        partial.unlink(missing_ok=True)  # it may be a link
         try:
             with zipfile.ZipFile(partial, "w", compression=zipfile.ZIP_STORED) as packed:  # chunks are compressed already
                 for path in sorted(self.folder.rglob("*")):

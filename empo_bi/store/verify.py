@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.errors import DamagedStoreError, StoreError, counted
+from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.places import place_of
@@ -54,7 +55,8 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
             levels.frontier()
         except DamagedStoreError as error:
             damage.append(str(error))
-    return Verification(levels.place.name, levels.manifest["title"], levels.is_finished, len(levels), n_arrays, damage)
+    title = one_line(str(levels.manifest["title"]))
+    return Verification(levels.place.name, title, levels.is_finished, len(levels), n_arrays, damage)
 
 
 def stores_at(path: Any) -> list[Any]:
@@ -69,7 +71,7 @@ def _stores_in(folder: Path, depth: int) -> Iterator[Path]:
     if (folder / "zarr.json").exists():
         yield folder
         return
-    for inside in sorted(path for path in folder.iterdir() if path.is_dir()):
+    for inside in sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()):
         if inside.name == "dag" or inside.name.startswith("solution-") or folder.name == "dags":
             yield inside
         elif depth:
@@ -94,7 +96,7 @@ def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
             results.carried()
         except DamagedStoreError as error:
             damage.append(str(error))
-    title = f"solution of {results.manifest['title']}"
+    title = f"solution of {one_line(str(results.manifest['title']))}"
     return Verification(results.place.name, title, is_finished, len(results.levels), n_arrays, damage)
 
 
