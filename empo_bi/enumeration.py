@@ -32,6 +32,7 @@ from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
+from empo_bi.runtime.arguments import check_flags, check_function, check_kind
 from empo_bi.runtime.blocks import active_cluster, checked_workers
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import level_bar
@@ -116,6 +117,9 @@ def enumerate_dag(
     (3741, 1144, [1, 36, 128, 224])
     """
     _check_arguments(world, precision, max_states, memory_profile)
+    check_flags(overwrite=overwrite, progress=progress)
+    check_function("level_fct", level_fct, "a function of a state")
+    check_kind("monitor", monitor, MemoryMonitor)
     watch = Watch("enumerating", MEMORY_REMEDY, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
     options = {"precision": precision, "workers": checked_workers(workers), "max_states": max_states, "watch": watch}
     # Functions of worlds written in Python may take long; nobody should have to wait for them.
@@ -187,9 +191,11 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     from empo_bi.store.zarr_levels import ZarrLevels
 
     if path is None or isinstance(path, bool):
-        raise TypeError(f"open_dag({path!r}): give the folder, zip file, URL or zarr store of a DAG")
+        raise TypeError(f"path={path!r}; give the folder, zip file, URL or zarr store of a DAG")
+    if world is not None:
+        check_world(world)
     states = JsonStates(world, None if world is None else initial_state_of(world))
-    levels = ZarrLevels.open(place_of(path), states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
+    levels = ZarrLevels.open(place_of(path, "path"), states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
     manifest = levels.manifest
     if len(levels) == 0:
         raise StoreNotFoundError(
@@ -291,10 +297,11 @@ def _cache_bytes(budget: Budget) -> int:
     return budget.share(1 / 4, at_most=CACHE_BYTES)
 
 
-def check_world(world: Any) -> None:
+def check_world(world: Any, name: str = "world") -> None:
     if not hasattr(world, "transition_probabilities"):
         raise TypeError(
-            f"{world!r} is no world: it has no transition_probabilities; load_world makes one from a name or file"
+            f"{name}={short_repr(world)} is not a world: it has no transition_probabilities; load_world makes one from a "
+            "name or file"
         )
 
 

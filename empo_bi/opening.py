@@ -9,12 +9,13 @@ from typing import Any
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import horizon_of
-from empo_bi.enumeration import enumerate_dag, open_dag, remembered_world
+from empo_bi.enumeration import check_world, enumerate_dag, open_dag, remembered_world
 from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError, StoreNotFoundError, short_repr
 from empo_bi.keeping import SOLUTION, inside, is_url
 from empo_bi.options import params_from
 from empo_bi.results.levels import ARRAYS
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.solver import Solver
 
 _USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
@@ -53,6 +54,10 @@ def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress
     from empo_bi.batch.folder import Folder
     from empo_bi.batch.manifest import openable, read_manifest
 
+    check_path("path", path, "the folder or URL of a solution")
+    check_flags(trust=trust, progress=progress)
+    if world is not None and not isinstance(world, str):
+        check_world(world)
     folder, store = Folder(path), None
     if folder.name.startswith(SOLUTION):
         store, folder = folder.name, Folder(_parent(folder.place))

@@ -17,9 +17,10 @@ from empo_bi.batch.runs import Run, runs_of
 from empo_bi.batch.spec import KEEPS, BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import Pass, Wishes, do_pass
-from empo_bi.batch.workers import Workers, workers_for
+from empo_bi.batch.workers import Workers, check_backend, workers_for
 from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError, counted
 from empo_bi.keeping import is_url
+from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.progress import run_bar, say
 
 TABLE_SECONDS = 60  # from one writing of the table to the next while runs go on
@@ -146,6 +147,8 @@ def run_batch(
     >>> result.n_finished, result.table["steps"]
     (4, [2, 2, 3, 3])
     """
+    check_flags(retry_failed=retry_failed, progress=progress)
+    check_backend(backend, scheduler, spread)
     spec = _spec_of(source, out=out, workers=workers, memory_limit=memory_limit, keep=keep)
     check_folder(Folder(spec.out))
     looked_at = _Batch(spec, retry_failed)
@@ -164,6 +167,8 @@ def look_at_batch(source: Source, *, out: Any = None, **changes: Any) -> BatchRe
 
 
 def _spec_of(source: Source, *, out: Any, **changes: Any) -> BatchSpec:
+    if out is not None:
+        check_path("out", out, "a folder or URL")
     spec = source if isinstance(source, BatchSpec) else read_spec(source)
     return spec.replace(out=None if out is None else os.fspath(out), **changes)
 

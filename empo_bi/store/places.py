@@ -142,8 +142,10 @@ class Place:
         self.release()
 
 
-def place_of(store: Any) -> Place:
+def place_of(store: Any, name: str = "store") -> Place:
     """What the user's ``store`` means: ``True`` is a temporary folder, a text or path a folder, zip file or URL.
+
+    ``name`` is what the caller calls it.
 
     Raises
     ------
@@ -159,13 +161,13 @@ def place_of(store: Any) -> Place:
     if isinstance(store, str) and "://" in store and not store.startswith("file://"):
         return Place(store, store=_remote(store))
     if isinstance(store, str | os.PathLike) and os.fspath(store):
-        name = os.fspath(store).removeprefix("file://")
-        path = Path(name).expanduser().resolve()  # so that links lead to one lock
+        given = os.fspath(store).removeprefix("file://")
+        path = Path(given).expanduser().resolve()  # so that links lead to one lock
         if path.suffix.lower() == ".zip":
-            return Place(name, folder=path.with_name(path.name + BUILDING), zip_file=path)
-        return Place(name, folder=path)
+            return Place(given, folder=path.with_name(path.name + BUILDING), zip_file=path)
+        return Place(given, folder=path)
     raise TypeError(
-        f"store={store!r}; give a folder, a .zip file, a URL, a zarr store, True for a temporary folder, or None for memory"
+        f"{name}={store!r}; give a folder, a .zip file, a URL, a zarr store, True for a temporary folder, or None for memory"
     )
 
 
