@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from empo_bi.checks import checked_generator
@@ -16,6 +15,7 @@ from empo_bi.dag.levels import MemoryLevels
 from empo_bi.dag.python_world import LevelFunction
 from empo_bi.enumeration import check_world
 from empo_bi.errors import StoreMismatchError
+from empo_bi.keeping import inside
 from empo_bi.memory.machine import resident_bytes
 from empo_bi.memory.monitor import MemoryMonitor, check_monitor
 from empo_bi.options import Belief, Params
@@ -286,7 +286,7 @@ class Run:
             return True
         key = world_key(self.world)
         name = os.urandom(6).hex() if key is None else digest_of(repr((key, self.level_fct is None)))
-        return Path(self.disk_cache_dir) / name
+        return inside(self.disk_cache_dir, name)
 
     def solve(self, params: Params, *, dag: Dag | None = None, **options: Any) -> Solution:
         if callable(getattr(self.world, "reset", None)):
@@ -300,7 +300,7 @@ class Run:
             if not self.use_disk_slicing or self.disk_cache_dir is None:
                 raise
             # A cache is no place that a user looks after: what stands in the way there is left alone.
-            return self._solved(params, Path(self.disk_cache_dir) / os.urandom(6).hex(), dag, options)
+            return self._solved(params, inside(self.disk_cache_dir, os.urandom(6).hex()), dag, options)
 
     def _solved(self, params: Params, out: Any, dag: Dag | None, options: dict[str, Any]) -> Solution:
         monitor = MemoryMonitor(

@@ -45,6 +45,11 @@ from empo_bi.world.text import to_mapping
 if TYPE_CHECKING:
     from empo_bi.store.zarr_levels import ZarrLevels
 
+_IN_MANIFEST: dict[str, Any] = {
+    "title": str, "world": dict | None, "content": dict, "n_agents": int, "n_actions": int, "n_profiles": int,
+    "shares_bodies": bool, "humans": list | None, "goals": list | None,
+}  # fmt: skip
+_IN_CONTENT: dict[str, Any] = {"world": str | None, "horizon": int | None, "precision": str, "goals": str | None}
 BLOCK_PAIRS, _FEWEST_PAIRS = 1 << 18, 1 << 10  # (state, profile) pairs that a gridworld expands at a time
 _BYTES_PER_PAIR = 200  # of a block in work: successors, their numbers and probabilities, room to spare
 BLOCK_BYTES = BLOCK_PAIRS * _BYTES_PER_PAIR
@@ -201,6 +206,7 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
         raise StoreNotFoundError(
             f"{levels.place.name}: no level has been committed yet; run enumerate_dag again to continue"
         )
+    _check_manifest(manifest, levels.place.name)
     content, given = manifest["content"], world
     if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
         raise StoreMismatchError(f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world}")
@@ -230,6 +236,22 @@ def remembered_world(mapping: Any, where: str) -> GridWorld:
             return load_world(mapping)
         except ValueError as error:
             raise DamagedStoreError(f"{where}: its world cannot be loaded ({error}); make it anew") from error
+
+
+def _check_manifest(manifest: dict[str, Any], where: str) -> None:
+    """Whether a store says of itself what :func:`manifest_of` writes; it may be somebody else's."""
+    for holder, kinds in ((manifest, _IN_MANIFEST), (manifest.get("content"), _IN_CONTENT)):
+        for name, kind in kinds.items():
+            if not isinstance(holder, dict) or name not in holder or not isinstance(holder[name], kind):
+                raise DamagedStoreError(
+                    f"{where}: its metadata are wrong ({name}); make the store anew, with overwrite=True"
+                )
+    humans, goals = manifest["humans"], manifest["goals"]
+    is_listed = isinstance(humans, list) and isinstance(goals, list) and len(goals) == len(humans) > 0
+    is_right = is_listed and all(isinstance(names, list) and len(names) == len(goals[0]) for names in goals)
+    texts = itertools.chain(*goals) if is_right else ()
+    if (humans, goals) != (None, None) and not (is_right and all(isinstance(text, str) for text in texts)):
+        raise DamagedStoreError(f"{where}: its lists of goals are wrong; make the store anew, with overwrite=True")
 
 
 def _check_fits(manifest: dict[str, Any], world: Any, where: str) -> None:

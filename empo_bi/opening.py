@@ -144,14 +144,14 @@ def _opened(folder: Any, store: str, dag: Dag) -> Solution:
     results = ZarrResults.open(place_of(inside(folder.place, store)))
     if results.next_level >= 0:
         raise StoreNotFoundError(f"{results.place.name}: is not finished; call solve again, or run its batch, to continue")
-    content = results.manifest["content"]
-    own = [part for part in _USERS_OWN if content[part] != "none"]
-    if own or content["human_params"] is not None:
-        raise StoreMismatchError(
-            f"{folder}: was solved with functions or settings of your own ({', '.join(own) or 'phase 1 apart'}), which a "
-            "folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
-        )
     with _as_damage(f"{folder}/{store}"):
+        content = results.manifest["content"]
+        own = [part for part in _USERS_OWN if content[part] != "none"]
+        if own or content["human_params"] is not None:
+            raise StoreMismatchError(
+                f"{folder}: was solved with functions or settings of your own ({', '.join(own) or 'phase 1 apart'}), which "
+                "a folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
+            )
         solver = Solver(
             dag.world, [params_from(content["params"])], dag=dag, only_opens=True,
             folders=[folder.place], arrays=frozenset(content.get("arrays", ARRAYS)),

@@ -290,7 +290,7 @@ class Solver:
 
     @property
     def _archive_folder(self) -> Path:
-        return Path(self._archive) / ("robot_values" if self._phase_2 else "human_values")
+        return Path(inside(self._archive, "robot_values" if self._phase_2 else "human_values"))
 
     def _human_key(self, params: Params) -> Any:
         """Sets of parameters for which this is the same share phase 1."""

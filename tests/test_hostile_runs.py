@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -324,6 +325,29 @@ def test_runs_with_changed_manifests_open_or_say_why_not(n: int, batch: Path, tm
         said_by(lambda: open_solution(run, progress=False).close())
     (run / "manifest.json").write_text(json.dumps(manifest))
     assert run_here(ONE_RUN, batch).is_complete
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """A record with a checksum that is right, whatever it says."""
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    return {**content, "crc32": f"{zlib.crc32(plain):08x}"}
+
+
+@pytest.mark.parametrize("n", [20, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["dag", "solution-*"])
+def test_what_stores_say_of_themselves_opens_or_is_named_as_wrong(name: str, n: int, tmp_path: Path) -> None:
+    """Records of DAG and solution with values replaced, and with checksums that agree."""
+    solve(load_world("pushing/mirror_freeing", max_steps=2), out=tmp_path, progress=False).close()
+    (file,), draw = list(tmp_path.glob(f"{name}/zarr.json")), random.Random(11)
+    group = json.loads(file.read_text())
+    record = {key: value for key, value in group["attributes"]["empo_bi"].items() if key != "crc32"}
+    paths = [path for path in places_in(record) if path != ("horizon",)]  # which tests/store looks at
+    for _ in range(n):
+        hostile = changed(record, draw.choice(paths), draw.choice([*STRANGE, ...]))
+        file.write_text(json.dumps({**group, "attributes": {"empo_bi": sealed(hostile)}}))
+        said_by(lambda: open_solution(tmp_path, progress=False).close())
+        said_by(lambda: open_dag(tmp_path / "dag").close())
+        said_by(lambda: verify_store(file.parent, progress=False))
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[" * 100_000, "[]", '"' + "x" * 100, "\x00" * 1000, "1" * 10_000])

@@ -12,6 +12,7 @@ from typing import Any
 from empo_bi.errors import StoreError
 from empo_bi.keeping import inside, is_url
 from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, path_inside
+from empo_bi.runtime.printable import printable
 from empo_bi.store.reporting import reporting
 
 Json = dict[str, Any]
@@ -97,7 +98,7 @@ class Folder:
     def log(self, text: str) -> None:
         """Add lines to ``log.txt``, with the time before each."""
         now = time.strftime("%Y-%m-%d %H:%M:%S")
-        lines = "".join(f"{now} {line}\n" for line in text.rstrip().splitlines())
+        lines = "".join(f"{now} {line}\n" for line in printable(text).rstrip().splitlines())  # somebody will print it
         if is_url(self.place):
             self.write_bytes("log.txt", (self.read_bytes("log.txt") or b"") + lines.encode())
             return

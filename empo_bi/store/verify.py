@@ -55,7 +55,7 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
             levels.frontier()
         except DamagedStoreError as error:
             damage.append(str(error))
-    title = one_line(str(levels.manifest["title"]))
+    title = one_line(str(levels.manifest.get("title")))
     return Verification(levels.place.name, title, levels.is_finished, len(levels), n_arrays, damage)
 
 
@@ -96,7 +96,7 @@ def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
             results.carried()
         except DamagedStoreError as error:
             damage.append(str(error))
-    title = f"solution of {one_line(str(results.manifest['title']))}"
+    title = f"solution of {one_line(str(results.manifest.get('title')))}"
     return Verification(results.place.name, title, is_finished, len(results.levels), n_arrays, damage)
 
 
