@@ -165,7 +165,7 @@ def test_a_world_in_a_manifest_is_data_and_no_path(batch: Path, tmp_path: Path) 
 def test_a_list_of_runs_names_no_folder_elsewhere(batch: Path, tmp_path: Path) -> None:
     shutil.copytree(run_of(batch), tmp_path / "elsewhere")
     about = json.loads((batch / "batch.json").read_text())
-    (batch / "batch.json").write_text(json.dumps({**about, "runs": ["../../elsewhere"] * 3}))
+    (batch / "batch.json").write_text(json.dumps({**about, "runs": ["../../elsewhere", run_of(batch).name]}))
     assert invoke("show", batch).stdout.startswith("1 run: 1 finished")
 
 
@@ -361,8 +361,9 @@ def test_what_is_no_manifest_is_told_and_mended(text: str, batch: Path) -> None:
 
 
 def test_a_manifest_of_another_run_does_not_count(tmp_path: Path) -> None:
-    spec = {**ONE_RUN, "params": {"zeta": [1, 2]}}
+    spec = {"worlds": "pushing/mirror_freeing", "steps": 3, "params": {"zeta": [1, 2]}}
     before = run_here(spec, tmp_path).table["V_r"]
+    assert before[0] != before[1]
     first, second = sorted((tmp_path / "runs").iterdir())
     shutil.copy(first / "manifest.json", second / "manifest.json")
     assert run_here(spec, tmp_path).table["V_r"] == before
@@ -405,9 +406,12 @@ def test_titles_and_errors_do_not_reach_the_terminal_as_escape_sequences(tmp_pat
 
 
 def test_a_title_cannot_look_like_lines_of_ours(tmp_path: Path) -> None:
-    title = "a world\nrun: all checksums agree"
-    world = {"map": "We We We We\nWe Ay .. We\nWe We We We", "max_steps": 1, "metadata": {"name": title}}
-    enumerate_dag(load_world(world), store=tmp_path / "dag", progress=False).close()
+    enumerate_dag(load_world("basics/first_steps", max_steps=1), store=tmp_path / "dag", progress=False).close()
+    file = tmp_path / "dag/zarr.json"
+    group = json.loads(file.read_text())
+    record = {key: value for key, value in group["attributes"]["empo_bi"].items() if key != "crc32"}
+    hostile = sealed({**record, "title": "a world\nrun: all checksums agree"})
+    file.write_text(json.dumps({**group, "attributes": {"empo_bi": hostile}}))
     assert str(verify_store(tmp_path / "dag", progress=False)).count("\n") == 0
 
 
