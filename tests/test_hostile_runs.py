@@ -361,7 +361,7 @@ def test_what_is_no_manifest_is_told_and_mended(text: str, batch: Path) -> None:
 
 
 def test_a_manifest_of_another_run_does_not_count(tmp_path: Path) -> None:
-    spec = {"worlds": "pushing/mirror_freeing", "steps": 3, "params": {"zeta": [1, 2]}}
+    spec = {"worlds": "pushing/mirror_freeing", "steps": 3, "params": {"eta": [1, 2]}}
     before = run_here(spec, tmp_path).table["V_r"]
     assert before[0] != before[1]
     first, second = sorted((tmp_path / "runs").iterdir())
