@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from empo_bi.checks import checked_generator
@@ -14,13 +13,16 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import digest_of, world_key
 from empo_bi.dag.levels import MemoryLevels
 from empo_bi.dag.python_world import LevelFunction
+from empo_bi.enumeration import check_world
 from empo_bi.errors import StoreMismatchError
+from empo_bi.keeping import inside
 from empo_bi.memory.machine import resident_bytes
-from empo_bi.memory.monitor import MemoryMonitor
+from empo_bi.memory.monitor import MemoryMonitor, check_monitor
 from empo_bi.options import Belief, Params
 from empo_bi.results.attainment_cache import AttainmentCache
 from empo_bi.results.chain import compute_markov_chain_value_function
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import check_flags
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.progress import say
@@ -106,6 +108,9 @@ def compute_human_policy_prior(
     >>> float(prior(world.initial_state(), 0).sum().round(6))
     1.0
     """
+    check_flags(
+        return_Vh=return_Vh, return_attainment_cache=return_attainment_cache, use_attainment_cache=use_attainment_cache
+    )
     params = Params(beta_h=beta_h, gamma_h=gamma_h, rho_h=rho_h, optimistic=optimistic,
                     believed_others_policy=believed_others_policy)  # fmt: skip
     run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
@@ -204,6 +209,7 @@ def compute_robot_policy(
     >>> Vr[world.initial_state()] < 0
     True
     """
+    check_flags(return_values=return_values, return_markov_chain=return_markov_chain)
     params = Params(beta_r=beta_r, gamma_h=gamma_h, gamma_r=gamma_r, rho_h=rho_h, rho_r=rho_r, zeta=zeta, xi=xi, eta=eta,
                     terminal_Vr=terminal_Vr)  # fmt: skip
     run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
@@ -251,6 +257,13 @@ class Run:
     memory_limit: int | float | str | None
 
     def __post_init__(self) -> None:
+        check_world(self.world, "world_model")
+        check_flags(parallel=self.parallel, quiet=self.quiet, use_disk_slicing=self.use_disk_slicing,
+                    use_float16=self.use_float16, use_compression=self.use_compression)  # fmt: skip
+        check_monitor(
+            min_free_memory_fraction=self.min_free_memory_fraction, memory_check_interval=self.memory_check_interval,
+            memory_pause_duration=self.memory_pause_duration,
+        )  # fmt: skip
         for name in ("disk_cache_dir", "archive_dir"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str | os.PathLike) or not os.fspath(value)):
@@ -264,7 +277,7 @@ class Run:
 
     @property
     def workers(self) -> int:
-        workers = checked_workers(-1 if self.num_workers is None else self.num_workers)
+        workers = checked_workers(-1 if self.num_workers is None else self.num_workers, "num_workers")
         return workers if self.parallel else 1
 
     @property
@@ -276,7 +289,7 @@ class Run:
             return True
         key = world_key(self.world)
         name = os.urandom(6).hex() if key is None else digest_of(repr((key, self.level_fct is None)))
-        return Path(self.disk_cache_dir) / name
+        return inside(self.disk_cache_dir, name)
 
     def solve(self, params: Params, *, dag: Dag | None = None, **options: Any) -> Solution:
         if callable(getattr(self.world, "reset", None)):
@@ -290,7 +303,7 @@ class Run:
             if not self.use_disk_slicing or self.disk_cache_dir is None:
                 raise
             # A cache is no place that a user looks after: what stands in the way there is left alone.
-            return self._solved(params, Path(self.disk_cache_dir) / os.urandom(6).hex(), dag, options)
+            return self._solved(params, inside(self.disk_cache_dir, os.urandom(6).hex()), dag, options)
 
     def _solved(self, params: Params, out: Any, dag: Dag | None, options: dict[str, Any]) -> Solution:
         monitor = MemoryMonitor(

@@ -22,12 +22,20 @@ from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spill import SpillLimit
 from empo_bi.dag.spot_check import check_some_states
-from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
+from empo_bi.errors import (
+    DamagedStoreError,
+    StoreMismatchError,
+    StoreNotFoundError,
+    WorldWarning,
+    did_you_mean,
+    short_repr,
+)
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
+from empo_bi.runtime.arguments import check_flags, check_function, check_kind
 from empo_bi.runtime.blocks import active_cluster, checked_workers
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
@@ -41,6 +49,11 @@ from empo_bi.world.text import to_mapping
 if TYPE_CHECKING:
     from empo_bi.store.zarr_levels import ZarrLevels
 
+_IN_MANIFEST: dict[str, Any] = {
+    "title": str, "world": dict | None, "content": dict, "n_agents": int, "n_actions": int, "n_profiles": int,
+    "shares_bodies": bool, "humans": list | None, "goals": list | None,
+}  # fmt: skip
+_IN_CONTENT: dict[str, Any] = {"world": str | None, "horizon": int | None, "precision": str, "goals": str | None}
 _REMEDY = "shorten the horizon, or allow more"
 _REMEDY_IN_MEMORY = (
     f"Keep the levels on disk (store=PATH or True, in solve out=PATH; a given place can be continued), {_REMEDY}"
@@ -111,6 +124,9 @@ def enumerate_dag(
     (3741, 1144, [1, 36, 128, 224])
     """
     _check_arguments(world, precision, max_states, memory_profile)
+    check_flags(overwrite=overwrite, progress=progress)
+    check_function("level_fct", level_fct, "a function of a state")
+    check_kind("monitor", monitor, MemoryMonitor)
     remedy = _REMEDY_IN_MEMORY if store is None else _REMEDY.capitalize()
     watch = Watch("enumerating", remedy, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
     watch.budget.check_base("enumerating")
@@ -193,8 +209,10 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     from empo_bi.store.zarr_levels import ZarrLevels
 
     if path is None or isinstance(path, bool):
-        raise TypeError(f"open_dag({path!r}): give the folder, zip file, URL or zarr store of a DAG")
-    states, place = JsonStates(world, None if world is None else initial_state_of(world)), place_of(path)
+        raise TypeError(f"path={path!r}; give the folder, zip file, URL or zarr store of a DAG")
+    if world is not None:
+        check_world(world)
+    states, place = JsonStates(world, None if world is None else initial_state_of(world)), place_of(path, "path")
     try:
         levels = ZarrLevels.open(place, states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
     except StoreNotFoundError:
@@ -204,13 +222,14 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     manifest = levels.manifest
     if len(levels) == 0:
         raise StoreNotFoundError(_NOTHING_YET.format(place.name))
+    _check_manifest(manifest, levels.place.name)
     content, given = manifest["content"], world
     if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
         raise StoreMismatchError(f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world}")
     if world is None and manifest["world"] is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", WorldWarning)  # they were told when the store was made
-            world = load_world(manifest["world"])
+        world = remembered_world(manifest["world"], levels.place.name)
+    if world is not None:
+        _check_fits(manifest, world, levels.place.name)
     goals = None if given is None else fixed_goals_of(given)
     table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
     if given is not None:
@@ -221,6 +240,44 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     )
     dag.precision = content["precision"]
     return dag
+
+
+def remembered_world(mapping: Any, where: str) -> GridWorld:
+    """A gridworld from what a store or a run says of it. That is data: a text there would name a file, and is refused."""
+    if not isinstance(mapping, dict):
+        raise DamagedStoreError(f"{where}: its world is {short_repr(mapping, 40)}, not a mapping; make it anew")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WorldWarning)  # they were told when it was made
+        try:
+            return load_world(mapping)
+        except ValueError as error:
+            raise DamagedStoreError(f"{where}: its world cannot be loaded ({error}); make it anew") from error
+
+
+def _check_manifest(manifest: dict[str, Any], where: str) -> None:
+    """Whether a store says of itself what :func:`manifest_of` writes; it may be somebody else's."""
+    for holder, kinds in ((manifest, _IN_MANIFEST), (manifest.get("content"), _IN_CONTENT)):
+        for name, kind in kinds.items():
+            if not isinstance(holder, dict) or name not in holder or not isinstance(holder[name], kind):
+                raise DamagedStoreError(
+                    f"{where}: its metadata are wrong ({name}); make the store anew, with overwrite=True"
+                )
+    humans, goals = manifest["humans"], manifest["goals"]
+    is_listed = isinstance(humans, list) and isinstance(goals, list) and len(goals) == len(humans) > 0
+    is_right = is_listed and all(isinstance(names, list) and len(names) == len(goals[0]) for names in goals)
+    texts = itertools.chain(*goals) if is_right else ()
+    if (humans, goals) != (None, None) and not (is_right and all(isinstance(text, str) for text in texts)):
+        raise DamagedStoreError(f"{where}: its lists of goals are wrong; make the store anew, with overwrite=True")
+
+
+def _check_fits(manifest: dict[str, Any], world: Any, where: str) -> None:
+    """Whether a DAG has as many action profiles as its world, by which kernels find their way in its arrays."""
+    n_agents, n_actions = n_agents_of(world), int(world.action_space.n)
+    if [manifest[name] for name in ("n_agents", "n_actions", "n_profiles")] != [n_agents, n_actions, n_actions**n_agents]:
+        raise DamagedStoreError(
+            f"{where}: says that its world has {manifest['n_agents']} agents, {manifest['n_actions']} actions and "
+            f"{manifest['n_profiles']} profiles, and that world has {n_agents}, {n_actions} and {n_actions**n_agents}"
+        )
 
 
 def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: FixedGoals | None) -> dict[str, Any]:
@@ -283,10 +340,11 @@ def _cache_bytes(budget: Budget) -> int:
     return budget.share(1 / 4, at_most=CACHE_BYTES)
 
 
-def check_world(world: Any) -> None:
+def check_world(world: Any, name: str = "world") -> None:
     if not hasattr(world, "transition_probabilities"):
         raise TypeError(
-            f"{world!r} is no world: it has no transition_probabilities; load_world makes one from a name or file"
+            f"{name}={short_repr(world)} is not a world: it has no transition_probabilities; load_world makes one from a "
+            "name or file"
         )
 
 

@@ -11,6 +11,7 @@ from empo_bi.dag.contents import added_attributes
 from empo_bi.dag.identity import digest_of, key_of
 from empo_bi.errors import StoreNotFoundError
 from empo_bi.results.levels import ARRAYS, MemoryResults, ResultLevels
+from empo_bi.runtime.ordinary_files import check_relative, path_inside
 from empo_bi.world.gridworld import GridWorld
 
 SOLUTION = "solution-"  # how folders of solutions begin
@@ -75,8 +76,11 @@ def is_url(place: Any) -> bool:
 
 
 def inside(out: Any, name: str) -> Any:
-    """A place inside a folder, or below a URL."""
-    return f"{out.rstrip('/')}/{name}" if is_url(out) else Path(str(out).removeprefix("file://")).expanduser() / name
+    """A place inside a folder, or below a URL; names that would lead elsewhere are refused, and links as well."""
+    if is_url(out):
+        check_relative(name)
+        return f"{out.rstrip('/')}/{name}"
+    return path_inside(Path(str(out).removeprefix("file://")).expanduser(), name)
 
 
 def _folder_name(content: dict[str, Any]) -> str:

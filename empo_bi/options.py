@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from empo_bi.errors import short_repr
+
 Belief = Callable[[Any, int, int], Sequence[tuple[float, Any]]]
 
 
@@ -77,7 +79,10 @@ class Params:
             return
         if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, complex) or np.ndim(value):
             raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number")
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            raise ValueError(f"{name}={short_repr(value, 40)}; the number is too large") from None
         if math.isnan(number) or (math.isinf(number) and name != "beta_h"):
             raise ValueError(f"{name}={value!r}; give a finite number" + (" or inf" if name == "beta_h" else ""))
         object.__setattr__(self, name, number)
@@ -105,6 +110,16 @@ class Params:
             del found[name]
         found |= {"rho_h": self.rate_h, "rho_r": self.rate_r, "believed_others": self.believed_others_policy is not None}
         return {name: "inf" if value == math.inf else value for name, value in found.items()}
+
+
+def params_from(described: Any) -> Params:
+    """Parameters as :meth:`Params.describe` wrote them; TypeError or ValueError for anything else."""
+    known = set(Params().describe())
+    if not isinstance(described, dict) or described.keys() != known or described["believed_others"] is not False:
+        raise ValueError(f"expected numbers for {', '.join(sorted(known - {'believed_others'}))}")
+    given: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in described.items()}
+    del given["believed_others"]
+    return Params(**given)
 
 
 def discount_rate(who: str, gamma: float | None, rho: float | None) -> float:

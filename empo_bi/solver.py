@@ -52,6 +52,7 @@ from empo_bi.options import Params
 from empo_bi.results.levels import ARRAYS, ResultLevels
 from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import check_flags, check_function, check_kind
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import say
@@ -105,8 +106,9 @@ class Solver:
             check_out(place)
         if not isinstance(phase_2, bool):
             raise TypeError(f"phase_2={phase_2!r}; give True or False")
-        if level_fct is not None and not callable(level_fct):
-            raise TypeError(f"level_fct={level_fct!r} cannot be called; give a function of a state, or None")
+        check_function("level_fct", level_fct, "a function of a state")
+        check_kind("monitor", monitor, MemoryMonitor)
+        check_flags(overwrite=overwrite, progress=progress)
         self.world, self.params = world, list(params)
         humans = getattr(world, "human_agent_indices", ()) if human_agent_indices is None else human_agent_indices
         robots = getattr(world, "robot_agent_indices", ()) if robot_agent_indices is None else robot_agent_indices
@@ -292,7 +294,7 @@ class Solver:
 
     @property
     def _archive_folder(self) -> Path:
-        return Path(self._archive) / ARCHIVES[self._phase_2]
+        return Path(inside(self._archive, ARCHIVES[self._phase_2]))
 
     def _human_key(self, params: Params) -> Any:
         """Sets of parameters for which this is the same share phase 1."""

@@ -564,7 +564,7 @@ def test_what_is_no_world_is_named(world: Any) -> None:
         lambda: compute_human_policy_prior(world, [0], Places(1.0), quiet=True),
         lambda: compute_robot_policy(world, [0], [], Places(1.0), quiet=True),
     ):
-        with pytest.raises(TypeError, match=r"is no world: it has no transition_probabilities"):
+        with pytest.raises(TypeError, match=r"is not a world: it has no transition_probabilities"):
             call()
 
 

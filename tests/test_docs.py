@@ -10,6 +10,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,35 @@ def test_the_readme_shows_a_picture_in_the_first_screen_and_is_short() -> None:
     assert any("docs/pictures/first_look.png" in line for line in lines[:12])
     assert len(lines) <= 140
     assert (ROOT / "docs" / "pictures" / "first_look.png").stat().st_size < 200_000
+
+
+INLINE_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+@pytest.fixture(scope="module")
+def spoken_of() -> dict[str, Any]:
+    """What the docs mean by names of variables."""
+    world = empo_bi.load_world("asymmetric_freeing", max_steps=2)
+    solution = empo_bi.solve(world, progress=False)
+    return {
+        "empo_bi": empo_bi, "world": world, "solution": solution, "dag": solution.dag, "chain": solution.markov_chain,
+        "values": solution.values, "policy": solution.robot_policy, "prior": solution.prior, "goal": solution.goals[0][0],
+        "generator": world.possible_goal_generator, "rollouts": solution.rollouts(2, seed=0),
+        "report": solution.at(world.initial_state()), "events": empo_bi.events, "worlds": empo_bi.worlds,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_in_backticks_are_there_and_only_functions_have_parentheses(page: str, spoken_of: dict[str, Any]) -> None:
+    """``world.all_profiles()`` was an array that the docs called."""
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    for code in INLINE_CODE.findall(text):
+        for name, attribute, call in re.findall(r"(?<![\w./])(\w+)\.([A-Za-z_]\w*)(\(?)", code):
+            if name not in spoken_of or attribute in ("yaml", "zip", "html", "md"):
+                continue
+            assert hasattr(spoken_of[name], attribute), f"{page}: `{code}`: there is no {name}.{attribute}"
+            if call:
+                assert callable(getattr(spoken_of[name], attribute)), f"{page}: `{code}`: {name}.{attribute} is no function"
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -6,6 +6,7 @@ every state, once, before the sweep; each goal that it ever yields becomes a col
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -69,6 +70,8 @@ class GoalColumns(Columns):
         )
         self._by_body: ByteArray | None = None
         self._by_level: dict[int, ByteArray] = {}  # the last ones asked for
+        for goal in itertools.chain(*self.goals):
+            check_hashable(goal)
         self._column = [{goal: g for g, goal in reversed(list(enumerate(goals)))} for goals in self.goals]
 
     @property
@@ -187,6 +190,7 @@ class GoalColumns(Columns):
                     f"human {self.humans[h]} has weight {weight} for goal {short_repr(goal)} in state {short_repr(state)}; "
                     "weights are finite and not negative"
                 )
+            check_hashable(goal)
             g = columns.setdefault(goal, len(columns))
             weights[g] = weights.get(g, 0.0) + weight
         if not weights:
@@ -227,6 +231,18 @@ class _Answers:
         weight_SX[self.place_N, column_N] = self.weight_N
         has_SX[self.place_N, column_N] = 1
         return weight_SX, has_SX
+
+
+def check_hashable(goal: Any) -> None:
+    """Goals are looked up in tables, so that equal ones are one column."""
+    try:
+        hash(goal)
+    except TypeError as error:
+        kind = type(goal)
+        raise GoalError(
+            f"goal {short_repr(goal)} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed ({error}); add "
+            "__eq__ and __hash__ that look at what the goal is about, or make it a dataclass with frozen=True"
+        ) from error
 
 
 def as_bits(bits_SX: npt.NDArray[np.bool_]) -> ByteArray:

@@ -18,9 +18,10 @@ from empo_bi.batch.runs import Run, runs_of
 from empo_bi.batch.spec import KEEPS, BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import Pass, Wishes, do_pass
-from empo_bi.batch.workers import Workers, workers_for
-from empo_bi.errors import ClusterError, StoreMismatchError, WorkerDiedError, counted
+from empo_bi.batch.workers import Workers, check_backend, workers_for
+from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError, counted
 from empo_bi.keeping import SOLUTION, is_url
+from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.progress import run_bar, say
 
@@ -150,6 +151,8 @@ def run_batch(
     >>> result.n_finished, result.table["steps"]
     (4, [2, 2, 3, 3])
     """
+    check_flags(retry_failed=retry_failed, progress=progress)
+    check_backend(backend, scheduler, spread)
     spec = _spec_of(source, out=out, workers=workers, memory_limit=memory_limit, keep=keep)
     check_folder(Folder(spec.out))
     looked_at = _Batch(spec, retry_failed)
@@ -169,6 +172,8 @@ def look_at_batch(source: Source, *, out: Any = None, **changes: Any) -> BatchRe
 
 
 def _spec_of(source: Source, *, out: Any, **changes: Any) -> BatchSpec:
+    if out is not None:
+        check_path("out", out, "a folder or URL")
     spec = source if isinstance(source, BatchSpec) else read_spec(source)
     return spec.replace(out=None if out is None else os.fspath(out), **changes)
 
@@ -239,7 +244,13 @@ class _Batch:
         return not KEEPS[self._asked["keep"]] or store is None or bool((self._folder_of(run) / store).names())
 
     def _read(self, run: Run) -> Json | None:
-        return manifests.read_manifest(self._folder_of(run))
+        """What a run says of itself; None where that is nothing, damaged or about another run, so that it is done again."""
+        try:
+            found = manifests.read_manifest(self._folder_of(run))
+        except DamagedStoreError as error:
+            say(str(error).removesuffix(manifests.REMEDY) + "It is done again")
+            return None
+        return found if found is not None and found["key"] == run.key else None
 
     def _folder_of(self, run: Run) -> Folder:
         return self._folder / "runs" / run.folder_name

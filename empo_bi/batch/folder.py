@@ -11,9 +11,12 @@ from typing import Any
 
 from empo_bi.errors import StoreError
 from empo_bi.keeping import inside, is_url
+from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, path_inside
+from empo_bi.runtime.printable import printable
 from empo_bi.store.reporting import reporting
 
 Json = dict[str, Any]
+MOST_BYTES = 1 << 26  # of a file that is read: a table of a million runs, or a manifest, takes less
 
 
 class Folder:
@@ -47,12 +50,13 @@ class Folder:
             raise StoreError(f"{self}: cannot be opened ({error})") from error
 
     def read_bytes(self, name: str) -> bytes | None:
-        """None if there is no such file."""
+        """None if there is no such file. Of one that is too large, a byte more than :data:`MOST_BYTES`."""
         try:
             if is_url(self.place):
                 system, path = self._remote()
-                return bytes(system.cat_file(f"{path}/{name}"))
-            return (self.place / name).read_bytes()
+                return bytes(system.cat_file(f"{path}/{name}", end=MOST_BYTES + 1))
+            with path_inside(self.place, name).open("rb") as file:
+                return file.read(MOST_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -70,7 +74,8 @@ class Folder:
         self.place.mkdir(parents=True, exist_ok=True)
         partial = self._partial(name)
         try:
-            partial.write_bytes(data)
+            with open_without_links(partial, "wb") as file:
+                file.write(data)
             os.replace(partial, self.place / name)
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -81,11 +86,13 @@ class Folder:
         return Path(self.place / f".{name}.{os.getpid()}.partial")
 
     def read_json(self, name: str) -> Json | None:
-        """None if there is no such file, or it is no JSON."""
+        """None if there is no such file, or it is not JSON, or too large to be one of ours."""
         data = self.read_bytes(name)
+        if data is None or len(data) > MOST_BYTES:
+            return None
         try:
-            found = None if data is None else json.loads(data)
-        except ValueError:
+            found = json.loads(data)
+        except (ValueError, RecursionError):  # not JSON, or nested deeper than Python goes
             return None
         return found if isinstance(found, dict) else None
 
@@ -95,13 +102,13 @@ class Folder:
     def log(self, text: str) -> None:
         """Add lines to ``log.txt``, with the time before each."""
         now = time.strftime("%Y-%m-%d %H:%M:%S")
-        lines = "".join(f"{now} {line}\n" for line in text.rstrip().splitlines())
+        lines = "".join(f"{now} {line}\n" for line in printable(text).rstrip().splitlines())  # somebody will print it
         if is_url(self.place):
             self.write_bytes("log.txt", (self.read_bytes("log.txt") or b"") + lines.encode())
             return
         with reporting(str(self)):
             self.place.mkdir(parents=True, exist_ok=True)
-            with open(self.place / "log.txt", "a", encoding="utf-8") as file:
+            with open_without_links(self.place / "log.txt", "a") as file:
                 file.write(lines)
 
     def names(self, prefix: str = "") -> list[str]:
@@ -117,8 +124,14 @@ class Folder:
         if is_url(self.place):
             system, path = self._remote()
             found = system.ls(path, detail=True) if system.exists(path) else []
-            return {about["name"].rstrip("/").rpartition("/")[2]: about["type"] == "directory" for about in found}
-        return {path.name: path.is_dir() for path in self.place.iterdir()} if self.place.is_dir() else {}
+            kinds = {about["name"].rstrip("/").rpartition("/")[2]: about["type"] == "directory" for about in found}
+        else:
+            kinds = (
+                {path.name: path.is_dir() and not path.is_symlink() for path in self.place.iterdir()}
+                if self.place.is_dir()
+                else {}
+            )
+        return {name: is_folder for name, is_folder in kinds.items() if is_plain_name(name)}
 
     def remove(self, prefix: str, *, but: str = "") -> None:
         """Remove files and folders whose names begin so, except one. Half of a folder is never found under its name."""

@@ -16,22 +16,44 @@ from typing import Any
 
 import empo_bi
 from empo_bi.batch.folder import Folder, Json
+from empo_bi.batch.manifest_check import problem_of
 from empo_bi.batch.runs import Run
 from empo_bi.batch.spec import KEEPS, BatchSpec
-from empo_bi.errors import EmpoError, StoreError
+from empo_bi.errors import DamagedStoreError, EmpoError, StoreError, StoreVersionError, short_repr
 from empo_bi.memory.machine import available_and_total
 from empo_bi.options import Params
 
 FILE = "manifest.json"
 FORMAT, VERSION = "empo_bi run", 1
+REMEDY = "Run its batch again, which does this run again"
 RUNNING, FINISHED, FAILED = "running", "finished", "failed"
 OUTDATED = "outdated"  # of rows: finished, and something more is asked for now
 
 
 def read_manifest(folder: Folder) -> Json | None:
-    """None if there is none, or not one of ours."""
+    """What a run says of itself, checked, since its folder may be somebody else's; None if there is no such file.
+
+    Raises
+    ------
+    DamagedStoreError, StoreVersionError
+        If it is not as this version writes it.
+    """
     found = folder.read_json(FILE)
-    return found if found is not None and (found.get("format"), found.get("version")) == (FORMAT, VERSION) else None
+    if found is None:
+        if FILE not in folder.names(FILE):
+            return None
+        raise DamagedStoreError(f"{folder}/{FILE}: is not JSON, or far too large. {REMEDY}")
+    if found.get("format") != FORMAT:
+        return None
+    if found.get("version") != VERSION:
+        raise StoreVersionError(
+            f"{folder}/{FILE}: has version {short_repr(found.get('version'), 20)} of the format, this empo_bi reads "
+            f"{VERSION}; use the empo_bi that wrote it"
+        )
+    problem = problem_of(found)
+    if problem is not None:
+        raise DamagedStoreError(f"{folder}/{FILE}: {problem}, which no batch writes. {REMEDY}")
+    return found
 
 
 def asked_of(spec: BatchSpec, metrics: Mapping[str, str]) -> Json:

@@ -15,6 +15,7 @@ from empo_bi.batch.quantities import Quantity, quantity_of
 from empo_bi.errors import BatchFileError, did_you_mean, short_repr
 from empo_bi.memory.sizes import parse_size
 from empo_bi.options import Params
+from empo_bi.runtime.arguments import check_path
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.world.slips import KNOWN_KEYS
 from empo_bi.world.yaml_text import KeyPath, load_yaml
@@ -84,7 +85,7 @@ class BatchSpec:
     def replace(self, **changes: Any) -> BatchSpec:
         """The same with some things changed; None leaves one as it is."""
         changes = {name: value for name, value in changes.items() if value is not None}
-        if changes.get("keep", "values") not in KEEPS:
+        if changes.get("keep", "values") not in list(KEEPS):  # a list, since what is given may not be hashable
             hint = did_you_mean(str(changes["keep"]), KEEPS)
             raise ValueError(f"keep={changes['keep']!r}; give one of {', '.join(KEEPS)}.{hint}")
         parse_size(changes.get("memory_limit", "1GB"))
@@ -115,6 +116,7 @@ def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> BatchSpec:
     if isinstance(source, str) and "\n" in source:
         content = load_yaml(source, "<text>", lines, what="batch file", error=BatchFileError)
         return _Reader(content, "<text>", lines, Path.cwd(), "batch").spec()
+    check_path("source", source, "a YAML file or text, a mapping or a BatchSpec")
     path = Path(source).expanduser()
     try:
         text = path.read_text(encoding="utf-8-sig")

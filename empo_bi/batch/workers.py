@@ -188,12 +188,18 @@ class RayWorkers(Workers):
         yield {"n_jobs": self.n, "backend": "ray"}
 
 
+def check_backend(backend: str, scheduler: str | None, spread: str) -> None:
+    """Complain of what cannot be, also where nothing is left to do."""
+    for name, given, known in (("spread", spread, SPREADS), ("backend", backend, BACKENDS)):
+        if given not in list(known):
+            raise ValueError(f"{name}={given!r}; expected one of {', '.join(known)}.{did_you_mean(str(given), known)}")
+    if scheduler is not None and not isinstance(scheduler, str):
+        raise TypeError(f"scheduler={scheduler!r}; give the address of a Dask scheduler, such as 'tcp://10.0.0.1:8786'")
+
+
 def workers_for(backend: str, n: int, scheduler: str | None, spread: str = "runs") -> Workers:
     """What ``backend``, ``scheduler`` and ``spread`` mean; a scheduler alone means Dask."""
-    if spread not in SPREADS:
-        raise ValueError(f"spread={spread!r}; expected one of {', '.join(SPREADS)}.{did_you_mean(spread, SPREADS)}")
-    if backend not in BACKENDS:
-        raise ValueError(f"backend={backend!r}; expected one of {', '.join(BACKENDS)}.{did_you_mean(backend, BACKENDS)}")
+    check_backend(backend, scheduler, spread)
     if backend == "ray":
         return RayWorkers(n, scheduler)
     if backend == "dask" or scheduler is not None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from empo_bi.cli.common import checked_by_the_api, json_option, print_json, quiet_option
+from empo_bi.cli.common import checked_by_the_api, json_option, quiet_option
 from empo_bi.cli.exits import FINE, UNFINISHED
+from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Size
 
 
@@ -82,5 +83,5 @@ def batch(
             "rows": result.table.rows if dry_run else None,
         })  # fmt: skip
     else:
-        click.echo("\n".join([*result.listing(), result.summary().rpartition("\n")[0]]) if dry_run else result.summary())
+        echo("\n".join([*result.listing(), result.summary().rpartition("\n")[0]]) if dry_run else result.summary())
     ctx.exit(FINE if dry_run or result.is_complete else UNFINISHED)

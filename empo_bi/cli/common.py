@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,15 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
+trust_option = click.option(
+    "--trust", is_flag=True,
+    help="Where a batch made the world of RUN by a Python function, import and call the function that RUN's files name. "
+    "That runs whatever their maker wants: only for your own runs, and those of people whose programs you would run.",
+)  # fmt: skip
+made_by_option = click.option(
+    "--world", "made_by", metavar="FUNCTION",
+    help="What makes the world of RUN, if that is written in Python: my_worlds.py:make_ring, or module:function.",
+)  # fmt: skip
 world_argument = click.argument("world", type=World())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 workers_option = click.option("--workers", type=int, default=1, show_default=True, help="Threads; -1 for one per core.")
@@ -84,20 +92,3 @@ def params_of(given: Iterable[tuple[str, Any]]) -> Params:
 
     with checked_by_the_api():
         return Params(**as_dict(given, "--param"))
-
-
-def print_json(content: Any) -> None:
-    """Numbers that JSON does not have become texts (``"inf"``) or null."""
-    click.echo(json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and value != value:
-        return None
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return str(value)
-    return value

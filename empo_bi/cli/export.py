@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from empo_bi.cli.common import checked_by_the_api, json_option, loaded, print_json, quiet_option, world_options
+from empo_bi.cli.common import checked_by_the_api, json_option, loaded, quiet_option, world_options
+from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Numbers, Size
 
 SUFFIXES = (".drn", ".umb")
@@ -65,4 +66,4 @@ def export(
         }  # fmt: skip
         print_json(content)
     elif not quiet:
-        click.echo(str(model))
+        echo(str(model))

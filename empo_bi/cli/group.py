@@ -13,7 +13,9 @@ from typing import Any
 import click
 
 from empo_bi.cli.exits import DEBUG, complaint_of, exit_code_of
+from empo_bi.cli.output import echo
 from empo_bi.errors import did_you_mean
+from empo_bi.runtime.printable import printable
 
 
 class LazyGroup(click.Group):
@@ -50,19 +52,21 @@ class LazyGroup(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort) as error:
             if error.__cause__ is not None:
                 _show_traceback(error.__cause__)
+            if isinstance(error, click.ClickException):
+                error.message = printable(error.message)  # type: ignore[misc]
             raise
         except (Exception, KeyboardInterrupt) as error:
             if getattr(error, "errno", None) == errno.EPIPE:  # click knows what to do with that
                 raise
             _show_traceback(error)
-            click.echo(f"empo-bi: {complaint_of(error)}", err=True)
+            echo(f"empo-bi: {complaint_of(error)}", err=True)
             ctx.exit(exit_code_of(error))
 
 
 def _show_traceback(error: BaseException) -> None:
     if os.environ.get(DEBUG):
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        echo("".join(traceback.format_exception(error)).rstrip(), err=True)
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:
-    click.echo(f"empo-bi: warning: {message}", err=True)
+    echo(f"empo-bi: warning: {message}", err=True)

@@ -16,12 +16,12 @@ from empo_bi.cli.common import (
     param_option,
     params_of,
     phase_1_option,
-    print_json,
     quiet_option,
     workers_option,
     world_options,
 )
 from empo_bi.cli.exits import FINE, NO
+from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Numbers, Size
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def plan(
     if as_json:
         print_json(_content(found, world))
     else:
-        click.echo(found.comparison() if compare else str(found))
+        echo(found.comparison() if compare else str(found))
     ctx.exit(FINE if found.recommended is not None else NO)
 
 

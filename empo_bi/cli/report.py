@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from empo_bi.cli.common import checked_by_the_api, json_option, print_json, quiet_option
+from empo_bi.cli.common import checked_by_the_api, json_option, made_by_option, quiet_option, trust_option
+from empo_bi.cli.output import echo, print_json
 
 
 @click.command(short_help="Write an HTML file to look through a run.")
@@ -16,11 +17,13 @@ from empo_bi.cli.common import checked_by_the_api, json_option, print_json, quie
               help="At most so many, the most probable ones; by default as many as make up to about 2 MB.")  # fmt: skip
 @click.option("--title", help="By default that of the world.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
+@made_by_option
+@trust_option
 @quiet_option("No progress and no messages.")
 @json_option
 def report(
-    run: str, out: str, min_probability: float, max_states: int | None, title: str | None, force: bool, quiet: bool,
-    as_json: bool,
+    run: str, out: str, min_probability: float, max_states: int | None, title: str | None, force: bool, made_by: str | None,
+    trust: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Write one HTML file to look through RUN: what solve --out left, one solution in it, or a run of a batch.
 
@@ -43,7 +46,7 @@ def report(
         checked_place(out, force)  # before anything long begins
     except OSError as error:
         raise click.UsageError(str(error)) from error
-    with open_solution(run, progress=not quiet) as solution, checked_by_the_api():
+    with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution, checked_by_the_api():
         written = write_report(
             solution, out, min_probability=min_probability, max_states=max_states, title=title, overwrite=force,
             progress=not quiet,
@@ -55,4 +58,4 @@ def report(
         }  # fmt: skip
         print_json(content)
     elif not quiet:
-        click.echo(str(written))
+        echo(str(written))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from empo_bi.cli.common import checked_by_the_api, json_option, print_json, quiet_option
+from empo_bi.cli.common import checked_by_the_api, json_option, made_by_option, quiet_option, trust_option
+from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Assignment, as_dict
 from empo_bi.errors import counted
 
@@ -43,11 +44,13 @@ class HumanGoal(Assignment):
               help="Time for a step of a film.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="A film without numbers.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
+@made_by_option
+@trust_option
 @quiet_option("No bars and no messages; just the result.")
 @json_option
 def rollout(
     run: str, out: str | None, episodes: int, seed: int, goals: Any, columns: int | None, tile: int | None, pace: float,
-    plain: bool, force: bool, quiet: bool, as_json: bool,
+    plain: bool, force: bool, made_by: str | None, trust: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Draw episodes under both policies from RUN, a folder of `empo-bi solve --out` or a run of a batch.
 
@@ -66,7 +69,7 @@ def rollout(
     from empo_bi.opening import open_solution
 
     _check_file(out, force)
-    with open_solution(run, progress=not quiet) as solution:
+    with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution:
         pursued = {human: _goal_of(solution, human, text) for human, text in _by_human(goals).items()}
         with checked_by_the_api():
             rollouts = solution.rollouts(episodes, seed, pursued)
@@ -75,9 +78,9 @@ def rollout(
         if as_json:
             print_json(_content(rollouts, seed, out, n_told=0 if out is not None else episodes))
         elif out is None:
-            click.echo(_in_words(_content(rollouts, seed, out, n_told=TOLD)))
+            echo(_in_words(_content(rollouts, seed, out, n_told=TOLD)))
         elif not quiet:
-            click.echo(f"{out}: {counted(episodes, 'episode')}, {Path(out).stat().st_size:,} bytes")
+            echo(f"{out}: {counted(episodes, 'episode')}, {Path(out).stat().st_size:,} bytes")
 
 
 def _check_file(out: str | None, force: bool) -> None:

@@ -7,15 +7,23 @@ from typing import Any
 
 import click
 
-from empo_bi.cli.common import json_option, print_json
-from empo_bi.errors import StoreNotFoundError, counted
+from empo_bi.cli.common import json_option, made_by_option
+from empo_bi.cli.output import echo, print_json
+from empo_bi.errors import DamagedStoreError, StoreNotFoundError, counted
+from empo_bi.runtime.ordinary_files import is_plain_name
+from empo_bi.runtime.printable import one_line
+
+DAMAGED = "damaged"
 
 
 @click.command(short_help="Tell what came of a run, a batch or a solution.")
 @click.argument("path", type=click.Path())
+@made_by_option
 @json_option
-def show(path: str, as_json: bool) -> None:
+def show(path: str, made_by: str | None, as_json: bool) -> None:
     """Summarise what is at PATH: a run of a batch, a whole batch, or what solve --out left.
+
+    Nothing in these files is executed. Of a world written in Python, say with --world what makes it.
 
     \b
     Examples:
@@ -33,20 +41,37 @@ def show(path: str, as_json: bool) -> None:
         raise StoreNotFoundError(f"{path}: does not exist")
     manifest = read_manifest(folder)
     if manifest is not None:
-        print_json(manifest) if as_json else click.echo(_run(manifest))
+        print_json(manifest) if as_json else echo(_run(manifest))
         return
     if names := (folder / "runs").names():
-        about = folder.read_json("batch.json") or {}
-        found = {name: read_manifest(folder / "runs" / name) for name in about.get("runs", names)}
+        found = {name: _manifest_at(folder / "runs" / name) for name in _runs_of(folder, names)}
         content = _batch(found, len(set(names) - set(found)))
-        print_json(content) if as_json else click.echo(_told(content, folder))
+        print_json(content) if as_json else echo(_told(content, folder))
         return
-    _solution(path, as_json)
+    _solution(path, made_by, as_json)
+
+
+def _runs_of(folder: Any, names: list[str]) -> list[str]:
+    """The runs of the last call of a batch, as its file tells, or else all that are there."""
+    listed = (folder.read_json("batch.json") or {}).get("runs")
+    if not isinstance(listed, list) or not all(is_plain_name(name) for name in listed):
+        return names
+    return listed
+
+
+def _manifest_at(folder: Any) -> dict[str, Any] | None:
+    """Of a run; one that cannot be read has a status of its own."""
+    from empo_bi.batch.manifest import read_manifest
+
+    try:
+        return read_manifest(folder)
+    except DamagedStoreError:
+        return {"status": DAMAGED}
 
 
 def _run(manifest: dict[str, Any]) -> str:
     """A run in words."""
-    lines = [f"{manifest['world'].get('title', manifest['world']['name'])}", f"status: {manifest['status']}"]
+    lines = [one_line(manifest["world"]["title"]), f"status: {manifest['status']}"]
     if manifest["status"] == "failed":
         error = manifest["error"]
         lines.append(f"error: {error['traceback'] or error['type'] + ': ' + error['message']}")
@@ -78,12 +103,12 @@ def _run(manifest: dict[str, Any]) -> str:
 def _batch(manifests: dict[str, dict[str, Any] | None], n_others: int) -> dict[str, Any]:
     """What has become of the runs of a batch, by folder; others may be there from earlier times."""
     words = {None: "not done", "running": "begun and not finished"}
-    there = {name: run for name, run in manifests.items() if run is not None}
+    there = {name: run for name, run in manifests.items() if run is not None and run["status"] != DAMAGED}
     statuses = [None if run is None else run["status"] for run in manifests.values()]
     return {
         "runs": len(manifests),
         "status": dict(Counter(words.get(status, status) for status in statuses)),
-        "worlds": dict(Counter(run["world"]["name"] for run in there.values())),
+        "worlds": dict(Counter(one_line(run["world"]["name"]) for run in there.values())),
         "others": n_others,
         "seconds": sum(run["timings"]["solve_seconds"] for run in there.values() if "timings" in run),
         "failed": [{"run": name, "world": run["world"]["name"], "steps": run["steps"],
@@ -106,22 +131,30 @@ def _told(content: dict[str, Any], folder: Any) -> str:
     return "\n".join([*lines, f"table: {folder}/table.csv"])
 
 
-def _solution(path: str, as_json: bool) -> None:
+def _solution(path: str, made_by: str | None, as_json: bool) -> None:
     from empo_bi.cli.solve import content_of, in_words
+    from empo_bi.enumeration import title_of
     from empo_bi.opening import open_solution, solutions_in
 
     for place in solutions_in(path):
-        with open_solution(place) as solution:
+        with open_solution(place, world=made_by) as solution:
             report = solution.at(solution.dag.states(0)[0])
             if as_json:
-                print_json(content_of(solution, report, str(solution.world), str(place), None))
+                print_json(content_of(solution, report, title_of(solution.world), str(place), None))
             else:
                 given = {
                     name: _number(value) for name, value in solution.params.describe().items() if name != "believed_others"
                 }
                 params = ", ".join(f"{name} {value}" for name, value in given.items())
-                click.echo(
-                    "\n".join([str(solution.world), f"params: {params}", solution.summary(), *in_words(solution, report)])
+                echo(
+                    "\n".join(
+                        [
+                            one_line(title_of(solution.world)),
+                            f"params: {params}",
+                            solution.summary(),
+                            *in_words(solution, report),
+                        ]
+                    )
                 )
 
 

@@ -17,11 +17,11 @@ from empo_bi.cli.common import (
     param_option,
     params_of,
     phase_1_option,
-    print_json,
     quiet_option,
     workers_option,
     world_options,
 )
+from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Compression, Size
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def solve(
         if as_json:
             print_json(content_of(solution, report, world, out, time.perf_counter() - begin))
         else:
-            click.echo("\n".join([solution.summary(), *in_words(solution, report)]))
+            echo("\n".join([solution.summary(), *in_words(solution, report)]))
 
 
 def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free: float, profile: Any) -> Solution:
@@ -113,14 +113,16 @@ def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free:
 
 
 def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> dict[str, Any]:
+    from empo_bi import GridWorld
+    from empo_bi.enumeration import title_of
     from empo_bi.memory.machine import peak_bytes
 
     given = {field.name: getattr(solution.params, field.name) for field in fields(solution.params)}
     del given["believed_others_policy"]  # a function; there is none here
     return {
         "world": name,
-        "title": solution.world.world_spec.name,
-        "steps": solution.world.max_steps,
+        "title": solution.world.world_spec.name if isinstance(solution.world, GridWorld) else title_of(solution.world),
+        "steps": getattr(solution.world, "max_steps", solution.dag.horizon),
         "params": given,
         "states": solution.dag.n_states,
         "bodies": solution.dag.n_bodies,
@@ -144,7 +146,10 @@ def content_of(solution: Solution, report: StateReport, name: str, out: str | No
 
 
 def _names(solution: Solution, profile: tuple[int, ...]) -> list[str]:
-    return [solution.world.action_names[action] for action in profile]
+    from empo_bi.dag.python_world import action_names_of
+
+    names = action_names_of(solution.world)
+    return [names[action] for action in profile]
 
 
 def in_words(solution: Solution, report: StateReport) -> list[str]:

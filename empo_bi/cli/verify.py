@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from empo_bi.cli.common import json_option, print_json, quiet_option
+from empo_bi.cli.common import json_option, quiet_option
 from empo_bi.cli.exits import FINE, NO
+from empo_bi.cli.output import echo, print_json
 from empo_bi.errors import DamagedStoreError
 
 
@@ -42,9 +43,9 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
             text, entry = str(report), asdict(report)
         found.append(entry)
         if not as_json and (not quiet or entry["damage"]):
-            click.echo(text)
+            echo(text)
     if not found and not as_json and not quiet:
-        click.echo(f"{path}: no stores are kept here, so there is nothing to check")
+        echo(f"{path}: no stores are kept here, so there is nothing to check")
     is_fine = not any(entry["damage"] for entry in found)
     if as_json:
         print_json({"path": path, "is_fine": is_fine, "stores": found})

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from empo_bi.cli.common import json_option, loaded, print_json, world_options
+from empo_bi.cli.common import json_option, loaded, world_options
 from empo_bi.cli.exits import FINE, NO
+from empo_bi.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from empo_bi import GridWorld
@@ -77,9 +78,9 @@ def list_worlds(ctx: click.Context, pattern: str | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif found:
-        click.echo(_table(found))
+        echo(_table(found))
     if not found:
-        click.echo(f"empo-bi: no shipped world matches {pattern!r}; `empo-bi worlds` lists them all", err=True)
+        echo(f"empo-bi: no shipped world matches {pattern!r}; `empo-bi worlds` lists them all", err=True)
     ctx.exit(FINE if found else NO)
 
 
@@ -122,7 +123,7 @@ def describe(world: str, changes: Any, strict: bool, steps: int | None, as_json:
     if as_json:
         print_json(content)
     else:
-        click.echo(_description(content))
+        echo(_description(content))
 
 
 def _content(world: GridWorld) -> dict[str, Any]:
@@ -204,7 +205,7 @@ def draw(world: str, changes: Any, strict: bool, out: Path | None, tile: int) ->
         raise click.BadParameter(f"{str(out)!r}; pictures are PNG files: give a name that ends in .png", param_hint="--out")
     start = loaded(world, changes, strict)
     if out is None:
-        click.echo(start.to_text())
+        echo(start.to_text())
         return
     out.write_bytes(png_bytes(start.render(tile=tile)))
-    click.echo(f"{out}: {start.world_spec.width * tile} x {start.world_spec.height * tile} pixels")
+    echo(f"{out}: {start.world_spec.width * tile} x {start.world_spec.height * tile} pixels")

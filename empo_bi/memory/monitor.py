@@ -8,13 +8,27 @@ from collections.abc import Callable
 
 import numpy as np
 
-from empo_bi.errors import MemoryPressureError
+from empo_bi.errors import MemoryPressureError, short_repr
 from empo_bi.memory.machine import available_and_total, trim, used_bytes
 from empo_bi.memory.sizes import Size, parse_size
 
 _log = logging.getLogger(__name__)
 
 GiveBack = Callable[[], None]
+
+
+def check_monitor(**given: float) -> None:
+    """Share, interval and duration, in this order, by the names that the caller has for them."""
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise TypeError(f"{name}={short_repr(value)} is a {type(value).__name__}; give a number")
+    (share, free), (interval, states), (duration, seconds) = given.items()
+    if not 0 <= free < 1:
+        raise ValueError(f"{share}={free!r}; give a share from 0 (off) to below 1")
+    if not states >= 1:
+        raise ValueError(f"{interval}={states!r}; give a number of states, 1 or more")
+    if not seconds >= 0:
+        raise ValueError(f"{duration}={seconds!r}; give seconds, 0 or more")
 
 
 class MemoryMonitor:
@@ -50,19 +64,7 @@ class MemoryMonitor:
         *,
         ceiling: Size | None = None,
     ) -> None:
-        for name, value in (
-            ("min_free_fraction", min_free_fraction),
-            ("check_interval", check_interval),
-            ("pause_duration", pause_duration),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise TypeError(f"{name}={value!r} is a {type(value).__name__}; give a number")
-        if not 0 <= min_free_fraction < 1:
-            raise ValueError(f"min_free_fraction={min_free_fraction!r}; give a share from 0 (off) to below 1")
-        if not check_interval >= 1:
-            raise ValueError(f"check_interval={check_interval!r}; give a number of states, 1 or more")
-        if not pause_duration >= 0:
-            raise ValueError(f"pause_duration={pause_duration!r}; give seconds, 0 or more")
+        check_monitor(min_free_fraction=min_free_fraction, check_interval=check_interval, pause_duration=pause_duration)
         self.min_free_fraction, self.check_interval, self.pause_duration = min_free_fraction, check_interval, pause_duration
         self.verbose, self.enabled = verbose, enabled and min_free_fraction > 0
         self.ceiling = None if ceiling is None else parse_size(ceiling, "ceiling")

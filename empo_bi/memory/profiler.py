@@ -13,6 +13,7 @@ import numpy as np
 
 from empo_bi.memory.machine import resident_bytes, worker_bytes
 from empo_bi.memory.sizes import Size, as_text, parse_size
+from empo_bi.runtime.new_files import appearing
 
 Owners = Callable[[], Mapping[str, int]]
 
@@ -218,7 +219,8 @@ class MemoryProfiler:
         """``memory_profile.txt``, and ``memory_profile.png`` where matplotlib is installed. Returns what was written."""
         folder.mkdir(parents=True, exist_ok=True)
         text = folder / "memory_profile.txt"
-        text.write_text(self.report() + "\n", encoding="utf-8")
+        with appearing(text) as unfinished:
+            unfinished.write_text(self.report() + "\n", encoding="utf-8")
         if not self.snapshots:
             return [text]
         try:
@@ -227,7 +229,8 @@ class MemoryProfiler:
             return [text]
         figure = Figure(figsize=(9, 4.5), layout="constrained")  # none of pyplot's, which notebooks would show
         self.plot(figure.add_subplot())
-        figure.savefig(folder / "memory_profile.png", dpi=120)
+        with appearing(folder / "memory_profile.png") as unfinished:
+            figure.savefig(unfinished, dpi=120)
         return [text, folder / "memory_profile.png"]
 
 

@@ -22,6 +22,7 @@ from empo_bi.memory.sizes import Size, as_text, parse_size
 from empo_bi.options import Params
 from empo_bi.planner.growth import Forecast, Range, Series, extrapolated
 from empo_bi.planner.probe import Probe, probe
+from empo_bi.runtime.arguments import check_flags, check_function
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.world.goals import WorldGoalGenerator
@@ -207,6 +208,8 @@ def plan(
     'solve(world, params)'
     """
     check_world(world)
+    check_function("level_fct", level_fct, "a function of a state")
+    check_flags(progress=progress)
     if params is not None and not isinstance(params, Params):
         raise TypeError(f"params={params!r}; a plan is about one set of parameters: give empo_bi.Params(...), or nothing")
     if isinstance(seconds, bool) or not hasattr(seconds, "__float__") or not 0 < float(seconds) < float("inf"):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from empo_bi.errors import counted
 from empo_bi.report.choice import MIN_PROBABILITY, choose
 from empo_bi.report.content import content_of
@@ -13,6 +15,7 @@ from empo_bi.report.fitting import fitted_page
 from empo_bi.report.page import page_of
 from empo_bi.report.survey import survey
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import check_flags, check_kind, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.new_files import appearing, checked_place
 
@@ -78,10 +81,13 @@ def write_report(
         raise ValueError(
             "phase 2 was not solved here (phase_2=False); a report shows what both policies do: solve both phases"
         )
-    if not 0 <= float(min_probability) <= 1:
+    if not isinstance(min_probability, int | float | np.number) or not 0 <= min_probability <= 1:
         raise ValueError(f"min_probability={min_probability!r}; give a probability from 0 to 1")
-    if max_states is not None and (isinstance(max_states, bool) or max_states != int(max_states) or max_states < 1):
+    if max_states is not None and (isinstance(max_states, bool) or not hasattr(max_states, "__index__") or max_states < 1):
         raise ValueError(f"max_states={max_states!r}; give a whole number of at least 1, or None")
+    check_path("path", path, "the name of a file, such as report.html")
+    check_flags(overwrite=overwrite, progress=progress)
+    check_kind("title", title, str)
     file = checked_place(path, overwrite)
     title = None if title is None else str(title)
     found = survey(solution, progress=progress)

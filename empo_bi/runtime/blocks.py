@@ -80,8 +80,8 @@ def _in_threads(function: Callable[[Block], Result], blocks: Iterable[Block], wo
                 future.cancel()
 
 
-def checked_workers(workers: int) -> int:
-    """A number of workers; -1 means one per core, as elsewhere in joblib."""
+def checked_workers(workers: int, name: str = "workers") -> int:
+    """A number of workers; -1 means one per core, as elsewhere in joblib. ``name`` is what the caller calls it."""
     if isinstance(workers, bool) or not hasattr(workers, "__index__") or workers == 0 or workers < -1:
-        raise ValueError(f"workers={workers!r}; give the number of workers, or -1 for one per core")
+        raise ValueError(f"{name}={workers!r}; give the number of workers, or -1 for one per core")
     return int(joblib.cpu_count()) if workers == -1 else int(workers)

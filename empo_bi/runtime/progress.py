@@ -12,6 +12,7 @@ from tqdm import TqdmWarning
 from empo_bi.errors import counted
 from empo_bi.memory.machine import resident_bytes
 from empo_bi.memory.sizes import held_text
+from empo_bi.runtime.printable import printable
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", TqdmWarning)  # in notebooks without ipywidgets: lines will do, and need no warning
@@ -230,7 +231,7 @@ def compilation_bar(what: str, n_functions: int) -> CompilationBar:
 def say(text: str) -> None:
     """A line on stderr, where there is one, that does not break a bar."""
     if sys.stderr is not None:  # else tqdm would take stdout
-        tqdm.write(f"empo_bi: {text}", file=sys.stderr)
+        tqdm.write(printable(f"empo_bi: {text}"), file=sys.stderr)
 
 
 def _has_lines_only() -> bool:

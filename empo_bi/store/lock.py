@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from empo_bi.errors import StoreLockedError
+from empo_bi.runtime.ordinary_files import open_without_links
 
 try:
     import fcntl
@@ -30,7 +31,7 @@ class WriterLock:
         """``patient``: wait until the lock is free."""
         self.path = path
         while True:
-            file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 (held until release)
+            file = open_without_links(path, "a+")  # held until release
             try:
                 _lock(file, patient)
             except (BlockingIOError, PermissionError):
@@ -87,5 +88,5 @@ def _owner(file: IO[str]) -> str:
         file.seek(0)
         found = json.loads(file.read())
         return f"process {found['process']} on {found['host']} (since {found['since']})"
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # whatever somebody else has written there
         return "another process"

@@ -19,6 +19,7 @@ from zarr.abc.store import Store
 from zarr.storage import FsspecStore, LocalStore, ZipStore
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError
+from empo_bi.runtime.ordinary_files import refuse_link, refuse_links_in
 from empo_bi.store.layout import is_half_a_file
 from empo_bi.store.lock import WriterLock
 
@@ -74,6 +75,7 @@ class Place:
         if not self.folder.is_dir():
             what = "folder" if self.zip_file is None else "file"
             raise StoreNotFoundError(f"{self.name}: no such {what}; enumerate_dag(world, store={self.name!r}) makes it")
+        refuse_links_in(self.folder)
         return LocalStore(self.folder, read_only=True)
 
     def _refuse_a_file(self) -> None:
@@ -89,9 +91,11 @@ class Place:
             return self._given
         assert self.folder is not None
         self._refuse_a_file()
+        refuse_link(self.folder)  # of a zip file, whose folder nobody has named
         self._hold()
         try:
             self.folder.mkdir(mode=0o700 if self.is_temporary else 0o777, exist_ok=not self.is_temporary)
+            refuse_links_in(self.folder)
         except BaseException:
             self.release()
             raise
@@ -109,6 +113,7 @@ class Place:
             return
         assert self.folder is not None
         partial = _partial(self.zip_file)
+        partial.unlink(missing_ok=True)  # it may be a link
         try:
             with zipfile.ZipFile(partial, "w", compression=zipfile.ZIP_STORED) as packed:  # chunks are compressed already
                 for path in sorted(self.folder.rglob("*")):
@@ -171,8 +176,10 @@ def _partial(zip_file: Path) -> Path:
     return zip_file.with_name(zip_file.name + ".partial")
 
 
-def place_of(store: Any) -> Place:
+def place_of(store: Any, name: str = "store") -> Place:
     """What the user's ``store`` means: ``True`` is a temporary folder, a text or path a folder, zip file or URL.
+
+    ``name`` is what the caller calls it.
 
     Raises
     ------
@@ -188,15 +195,15 @@ def place_of(store: Any) -> Place:
     if isinstance(store, str) and "://" in store and not store.startswith("file://"):
         return Place(store, store=_remote(store))
     if isinstance(store, str | os.PathLike) and os.fspath(store):
-        name = os.fspath(store).removeprefix("file://")
-        path = Path(name).expanduser().resolve()  # so that links lead to one lock
+        given = os.fspath(store).removeprefix("file://")
+        path = Path(given).expanduser().resolve()  # so that links lead to one lock
         if path.name.lower().endswith(f".zip{BUILDING}"):
             path = path.with_name(path.name[: -len(BUILDING)])
         if path.suffix.lower() == ".zip":
-            return Place(name, folder=path.with_name(path.name + BUILDING), zip_file=path)
-        return Place(name, folder=path)
+            return Place(given, folder=path.with_name(path.name + BUILDING), zip_file=path)
+        return Place(given, folder=path)
     raise TypeError(
-        f"store={store!r}; give a folder, a .zip file, a URL, a zarr store, True for a temporary folder, or None for memory"
+        f"{name}={store!r}; give a folder, a .zip file, a URL, a zarr store, True for a temporary folder, or None for memory"
     )
 
 

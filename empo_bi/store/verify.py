@@ -9,6 +9,7 @@ from typing import Any
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError, counted
 from empo_bi.keeping import ARCHIVES, SOLUTION
+from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.places import Place, place_of
@@ -64,7 +65,8 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
             levels.frontier()
         except DamagedStoreError as error:
             damage.append(str(error))
-    return Verification(levels.place.name, levels.manifest["title"], levels.is_finished, len(levels), n_arrays, damage)
+    title = one_line(str(levels.manifest.get("title")))
+    return Verification(levels.place.name, title, levels.is_finished, len(levels), n_arrays, damage)
 
 
 def is_begun(place: Place) -> bool:
@@ -100,7 +102,7 @@ def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
             results.carried()
         except DamagedStoreError as error:
             damage.append(str(error))
-    title = f"solution of {results.manifest['title']}"
+    title = f"solution of {one_line(str(results.manifest.get('title')))}"
     return Verification(results.place.name, title, is_finished, len(results.levels), n_arrays, damage)
 
 

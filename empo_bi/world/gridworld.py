@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from empo_bi.errors import InvalidActionError, MissingAgentError, counted
+from empo_bi.runtime.arguments import check_flags
 from empo_bi.world import codes, text
 from empo_bi.world.encoding import State, StateCodec
 from empo_bi.world.expand import Expansion, KeyArray, expand
@@ -59,6 +60,7 @@ def load_world(
     >>> len(world.agents), world.human_agent_indices, world.robot_agent_indices
     (3, [0, 1], [2])
     """
+    check_flags(strict=strict, require_human=require_human, require_robot=require_robot)
     spec = read_spec(read_source(source), overrides, strict=strict)
     world = GridWorld(spec, render_mode=render_mode)
     world.require_agents(human=require_human, robot=require_robot)

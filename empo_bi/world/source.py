@@ -52,8 +52,8 @@ def read_source(source: str | os.PathLike[str] | Mapping[str, Any]) -> WorldSour
         return _parse(source, origin="<text>", name="unnamed", as_json=source.lstrip().startswith("{"))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(
-            f"a world comes from a path, a shipped world's name, a YAML or JSON text or a mapping, "
-            f"not from {type(source).__name__}"
+            f"source={short_repr(source)}: a world comes from a path, a shipped world's name, a YAML or JSON text or a "
+            f"mapping, not from {type(source).__name__}"
         )
     path = _find(source)
     return _parse(_read(path), origin=str(path), name=path.stem, as_json=path.suffix.lower() not in _YAML_ENDINGS)

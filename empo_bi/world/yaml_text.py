@@ -11,6 +11,7 @@ import yaml
 
 MAX_NODES = 200_000  # bounds what YAML aliases may unfold to
 MAX_DEPTH = 30  # an alias that holds itself is endlessly deep
+MAX_DIGITS = 400  # of a number in base 60 (1:30:00); the time to read one grows with the square of its length
 
 KeyPath = tuple[str | int, ...]
 
@@ -63,8 +64,11 @@ def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str, what: s
         if isinstance(node, yaml.SequenceNode):
             children = [((*here, i), child, child) for i, child in enumerate(node.value)]
         elif isinstance(node, yaml.MappingNode):
+            for key, _ in node.value:
+                _check_scalar(key, origin, what, error)
             children = [((*here, str(key.value)), key, child) for key, child in node.value]
         else:
+            _check_scalar(node, origin, what, error)
             children = []
             if here == ("map",) and isinstance(node, yaml.ScalarNode) and node.style == "|":
                 blank = node.value[: len(node.value) - len(node.value.lstrip())].count("\n")
@@ -79,3 +83,12 @@ def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str, what: s
             paths.add(path)
             lines.setdefault(path, marked.start_mark.line + 1)
             stack.append((child, path))
+
+
+def _check_scalar(node: yaml.Node, origin: str, what: str, error: type[ValueError]) -> None:
+    """Keys, and what holds nothing else: texts, and numbers that end."""
+    line = f"{origin}:{node.start_mark.line + 1}"
+    if not isinstance(node, yaml.ScalarNode):
+        raise error(f"{line}: a key that is a list or a mapping; keys of a {what} are texts")
+    if len(node.value) > MAX_DIGITS and ":" in node.value and node.tag.endswith((":int", ":float")):
+        raise error(f"{line}: a number in base 60 of {len(node.value):,} characters; is it a {what}?")

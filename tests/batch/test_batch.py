@@ -352,7 +352,7 @@ def test_worlds_written_in_python_take_part(tmp_path: Path) -> None:
     result = run_batch(tmp_path / "batch.yaml", workers=1, progress=False)
     assert result.is_complete, result.summary()
     assert run_batch(tmp_path / "batch.yaml", workers=1, progress=False).n_skipped == 2
-    with open_solution(tmp_path / "runs/runs" / result.table["run"][0]) as solution:
+    with open_solution(tmp_path / "runs/runs" / result.table["run"][0], trust=True) as solution:
         assert solution.values.V_r[0][0] == result.table["V_r"][0]
 
 
@@ -423,7 +423,7 @@ def test_worlds_made_by_functions_are_told_apart_by_all_that_was_changed(tmp_pat
     assert len(set(result.table["run"])) == 4
     assert len(set(result.table["V_r"])) == 4
     for row in result.table.rows:  # what is opened is the world that was solved
-        with open_solution(tmp_path / "runs/runs" / row["run"]) as solution:
+        with open_solution(tmp_path / "runs/runs" / row["run"], trust=True) as solution:
             assert solution.values.V_r[0][0] == row["V_r"]
     # Another number in the module, and other options.
     (tmp_path / "w.py").write_text(FUNCTIONS.replace("WEIGHT = 1.0", "WEIGHT = 3.0"))
@@ -431,7 +431,7 @@ def test_worlds_made_by_functions_are_told_apart_by_all_that_was_changed(tmp_pat
     assert changed.n_skipped == 0
     assert changed.table["V_r"][1] != result.table["V_r"][1]
     with pytest.raises(StoreMismatchError, match="makes another world now"):
-        open_solution(tmp_path / "runs/runs" / result.table["run"][1])
+        open_solution(tmp_path / "runs/runs" / result.table["run"][1], trust=True)
     for p in (1, 2):
         (tmp_path / "p.yaml").write_text(f"worlds: w.py:factory\nout: p\noverrides: {{p: {p}}}\n")
         assert run_batch(tmp_path / "p.yaml", workers=1, progress=False).n_skipped == 0

@@ -170,7 +170,7 @@ def test_a_bad_world_is_named_with_state_and_profile(case: str) -> None:
 
 
 def test_a_name_is_no_world() -> None:
-    with pytest.raises(TypeError, match=r"'off_switch' is no world.*load_world"):
+    with pytest.raises(TypeError, match=r"'off_switch' is not a world.*load_world"):
         enumerate_dag("off_switch")
 
 

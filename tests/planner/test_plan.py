@@ -430,7 +430,7 @@ def test_other_options_that_make_no_sense_are_errors(options: dict[str, Any], me
 
 
 def test_what_is_no_world_is_an_error() -> None:
-    with pytest.raises(TypeError, match="is no world"):
+    with pytest.raises(TypeError, match="is not a world"):
         plan("asymmetric_freeing", PARAMS, **QUIET)
 
 

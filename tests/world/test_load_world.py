@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,18 @@ def test_bad_texts_are_named_with_file_and_line(case: str, tmp_path: Path) -> No
     assert str(caught.value).startswith(str(path))
     with pytest.raises(WorldFileError, match=message):
         load_world(text)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("metadata: {x: 1" + ":1" * 400_000 + "}\n", "<text>:1: a number in base 60"),  # which took two minutes
+    ("metadata:\n  ? 1" + ":1" * 400_000 + "\n  : x\n", "a number in base 60"),
+    ("? {a: 1}\n: x\n", "<text>:1: a key that is a list or a mapping"),
+])  # fmt: skip
+def test_yaml_that_takes_long_to_read_is_refused_quickly(text: str, message: str) -> None:
+    begin = time.perf_counter()
+    with pytest.raises(WorldFileError, match=message):
+        load_world(text)
+    assert time.perf_counter() - begin < 30
 
 
 def test_yaml_that_unfolds_without_end_is_refused_quickly() -> None:

@@ -1,0 +1,140 @@
+"""Whether a run's ``manifest.json`` is one that we could have written.
+
+A folder may be somebody else's. What its manifest says is data: it is checked here, once, before any of it becomes a path, a
+parameter or a line on the screen, and nothing in it is ever imported or called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from empo_bi.backward.phases import PRECISIONS
+from empo_bi.batch.spec import KEEPS
+from empo_bi.errors import short_repr
+from empo_bi.options import params_from
+
+Check = Callable[[Any], bool]
+MOST_EARLIER = 3  # manifests inside manifests: that of the attempt before, and of the one before that
+
+
+def problem_of(manifest: Mapping[str, Any], n_earlier: int = 0) -> str | None:
+    """What is wrong with a manifest, in words; None if all is well. One inside another is that of an earlier attempt."""
+    is_solved = manifest.get("status") == "finished" or "store" in manifest or n_earlier > 0
+    wanted = ALWAYS | (IF_SOLVED if is_solved else {}) | (IF_FAILED if manifest.get("status") == "failed" else {})
+    found, before = _problem(manifest, wanted), manifest.get("before")
+    if found is not None or before is None:
+        return found
+    if not isinstance(before, dict) or n_earlier == MOST_EARLIER:
+        return f"before is {short_repr(before, 40)}"
+    found = problem_of(before, n_earlier + 1)
+    return None if found is None else f"before.{found}"
+
+
+def _problem(found: Mapping[str, Any], wanted: Mapping[str, Check]) -> str | None:
+    for name, check in wanted.items():
+        if name not in found:
+            return f"{name} is missing"
+        if not check(found[name]):
+            return f"{name} is {short_repr(found[name], 40)}"
+    return None
+
+
+def _has(**wanted: Check) -> Check:
+    return lambda value: isinstance(value, dict) and _problem(value, wanted) is None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_plain(value: Any) -> bool:
+    """What a cell of a table may hold."""
+    return value is None or isinstance(value, int | float | str)
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_anything(value: Any) -> bool:
+    return True
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+def _one_of(*texts: str) -> Check:
+    return lambda value: isinstance(value, str) and value in texts
+
+
+def _written(pattern: str) -> Check:
+    """Texts that match a pattern as a whole: names of ours, which lead nowhere else."""
+    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII) is not None
+
+
+def _all(check: Check) -> Check:
+    """Mappings with values of a kind."""
+    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_params(value: Any) -> bool:
+    try:
+        params_from(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+_ASKED = _has(
+    keep=_one_of(*KEEPS), per_goal=_is_flag, rollouts=_is_count, metrics=_all(_is_text), precision=_one_of(*PRECISIONS),
+    max_states=_or_none(_is_count), memory_limit=_is_plain,
+)  # fmt: skip
+ALWAYS: dict[str, Check] = {
+    "key": _written("[0-9a-f]+"),
+    "status": _one_of("running", "finished", "failed"),
+    "world": _has(
+        name=_is_text, source=_is_text, folder=_is_text, title=_is_text, key=_written("[0-9a-f]+"),
+        mapping=_or_none(_is_mapping),
+    ),
+    "overrides": _is_mapping,
+    "steps": _is_plain,  # which a world in Python may call anything
+    "given_steps": _or_none(_is_count),
+    "params": _are_params,
+    "asked": _ASKED,
+    "wish": _ASKED,
+    "call": _is_text,
+    "begun": _is_text,
+    "machine": _has(host=_is_text),
+    "before": _is_anything,  # checked as a manifest of its own
+}  # fmt: skip
+IF_SOLVED: dict[str, Check] = {  # also where a metric failed after that
+    "columns": _all(_is_plain),
+    "metric_columns": _all(_is_list_of_texts),
+    "timings": lambda value: _all(_is_number)(value) and {"solve_seconds", "peak_bytes"} <= value.keys(),
+    "dag": _or_none(_written("dags/[0-9a-f]+")),
+    "store": _or_none(_written("solution-[0-9a-f]+(-[0-9a-f]+)?")),
+    "ended": _is_text,
+}
+IF_FAILED: dict[str, Check] = {
+    "error": _has(type=_is_text, message=_is_text, traceback=_or_none(_is_text), is_passing=_is_flag),
+    "ended": _is_text,
+}
