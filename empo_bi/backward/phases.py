@@ -22,7 +22,7 @@ from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.options import Params
 from empo_bi.results.levels import Arrays
 
-_NO_JOINT_MU, _NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
+NO_JOINT_MU, NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
 
 
@@ -175,12 +175,6 @@ class RobotPhase:
         """The same phase with empty tables."""
         return RobotPhase(setting, self.params, self.prior)
 
-    @property
-    def _span(self) -> float:
-        r"""The weight of one step, :math:`(1 - e^{-\rho}) / \rho`; 1 without discount, whatever durations are."""
-        rate = self.params.rate_r
-        return -math.expm1(-rate) / rate if rate > 0 else 1.0
-
     def begin(self, plan: RowPlan, n_states: int) -> None:
         self.table.begin(plan)
         self.vr_table.begin(plan)
@@ -196,21 +190,18 @@ class RobotPhase:
     def run(self, work: Work, pi_MAX: npt.NDArray[Any]) -> None:
         profiles, params, goals = self.setting.profiles, self.params, self.setting.goals
         n, n_humans = len(work.slot_M), len(goals.humans)
-        joint_MU, joint_MXU = _NO_JOINT_MU, _NO_JOINT_MXU
+        joint_MU, joint_MXU = NO_JOINT_MU, NO_JOINT_MXU
         if self.prior is not None:
             assert work.states is not None
             joint_MU, joint_MXU = joint_policies_of(self.prior, profiles, goals, work.states, work.has_NX)
         v_MX = np.empty((n, goals.n_columns), self.setting.precision.work)
         xh_MH, qr_MR, vr_M = np.empty((n, n_humans)), np.empty((n, len(profiles.robot_profiles))), np.empty(n)
-        spans = NO_FLOATS
-        if params.rate_r > 0 and len(work.duration_K):
-            spans = -np.expm1(-params.rate_r * work.duration_K) / params.rate_r
         trouble = robot_block(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h),
-            work.discounts(params.rate_r), spans, self.table.read, self.vr_table.read, work.attained_MB, work.has_NX,
+            work.discounts(params.rate_r), spans_of(params.rate_r, work.duration_K), self.table.read, self.vr_table.read, work.attained_MB, work.has_NX,
             work.weight_NX, pi_MAX, joint_MU, joint_MXU, profiles.played_UR, profiles.own_HAO, profiles.action_UH,
             profiles.n_profiles,
-            params.beta_r, self._factor_h, self._factor_r, self._span, params.rate_r > 0, params.zeta, params.xi, params.eta,
+            params.beta_r, self._factor_h, self._factor_r, span_of(params.rate_r), params.rate_r > 0, params.zeta, params.xi, params.eta,
             self.setting.precision.least, v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,
         )  # fmt: skip
         if trouble != OK:
@@ -242,3 +233,13 @@ class RobotPhase:
 
 def put_terminal(table: Table, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_], factor: float) -> None:
     table.write[slot_M] = np.where(attained_MX, 1.0 if factor > 0 else ATTAINED, 0.0)
+
+
+def span_of(rate: float) -> float:
+    r"""The weight of one step, :math:`(1 - e^{-\rho}) / \rho`; 1 without discount, whatever durations are."""
+    return -math.expm1(-rate) / rate if rate > 0 else 1.0
+
+
+def spans_of(rate: float, duration_K: FloatArray) -> FloatArray:
+    """The same for each transition; empty where durations are 1, or play no part."""
+    return -np.expm1(-rate * duration_K) / rate if rate > 0 and len(duration_K) else NO_FLOATS
