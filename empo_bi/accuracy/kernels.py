@@ -107,7 +107,7 @@ def boltzmann_column(q_A, dq_A, beta, pi_A, dpi_A, theta_A):  # type: ignore[no-
     for a in range(A):
         slope = abs(1 + beta * (q_A[a] - v)) + turned * (2 + 2 * math.log(A))
         d += widest * pi_A[a] * slope * dq_A[a]
-        arithmetic += pi_A[a] * math.expm1(theta_A[a]) * abs(q_A[a] - v)
+        arithmetic += pi_A[a] * math.expm1(min(theta_A[a], 700.0)) * abs(q_A[a] - v)
         theta_A[a] += beta * dq_A[a]
         furthest = max(furthest, theta_A[a])
     for a in range(A):
@@ -182,10 +182,7 @@ def robot_bounds_of_values(  # type: ignore[no-untyped-def]
     q_R, dq_R, w_R, dw_R, joint_U, others_HU, dm_HA, action_UH, at_J, succ_K, prob_K, discount_K, span_K, vr, vr_error,
     slack, profile_UR, is_given, v_U, c_A,
 ):  # fmt: skip
-    r"""``q_R``: :math:`Q_r` with bounds, and the weights ``w_R`` of durations where these are told.
-
-    Returns how far the humans' policies over all goals are off, all probabilities together.
-    """
+    r"""``q_R``: :math:`Q_r` with bounds, and the weights ``w_R`` of durations where these are told."""
     U, R = profile_UR.shape
     H, A = dm_HA.shape
     turned = 0.0
@@ -225,7 +222,6 @@ def robot_bounds_of_values(  # type: ignore[no-untyped-def]
         dq_R[r] = d + (n + 6 + H + (slack if discount_K.size else 0.0)) * UNIT * abs(q) + TINY
         if span_K.size:
             w_R[r], dw_R[r] = w, turned * longest + (n + 8 + H + slack) * UNIT * w
-    return turned
 
 
 @inlined
@@ -312,7 +308,7 @@ def robot_bounds(  # type: ignore[no-untyped-def]
     at_J = np.empty(n_profiles + 1, np.int64)
     sum_X, dsum_X, w_R, dw_R, theta_R = np.empty(X), np.empty(X), np.empty(R), np.zeros(R), np.empty(R)
     e_RX, f_AX, low_X, high_X, most_X = np.empty((R, X)), np.empty((A, X)), np.empty(X), np.empty(X), np.empty(X)
-    mean_X, v_U, c_A = np.empty(X), np.empty(U), np.empty(A)
+    mean_X, w_X, v_U, c_A = np.empty(X), np.empty(X), np.empty(U), np.empty(A)
     weight_NHG = weight_NX.reshape((weight_NX.shape[0], H, G))
     pi_MAHG = pi_MAX.reshape((pi_MAX.shape[0], A, H, G if pi_MAX.shape[2] else 0))
     for m in range(row_M.size):
@@ -332,7 +328,7 @@ def robot_bounds(  # type: ignore[no-untyped-def]
         for r in range(R):
             w_R[r] = span * mass if is_given and is_discounted else span
             dw_R[r] = (slack_r + U + 4) * UNIT * w_R[r] if is_discounted else 0.0
-        turned = robot_bounds_of_values(
+        robot_bounds_of_values(
             q_R, dq_R, w_R, dw_R, joint_U, others_HU, dm_HA, action_UH, at_J, succ_K, prob_K, discount_r_K, span_K, vr,
             vr_error, slack_r, profile_UR, is_given, v_U, c_A,
         )  # fmt: skip
@@ -346,48 +342,52 @@ def robot_bounds(  # type: ignore[no-untyped-def]
             for a in range(A):
                 f_AX[a, x] = 0.0
         for u in range(U):
-            for x in range(X):
-                mean_X[x] = 0.0
+            for h in range(H):
+                a = action_UH[u, h]
+                for x in range(h * G, h * G + G):
+                    mean_X[x] = 0.0
+                    w_X[x] = joint_MXU[m, x, u] if is_given else others_HU[h, u] * pi_MAX[m, a, x]
             for r in range(R):
                 expected(sum_X, dsum_X, profile_UR[u, r], at_J, succ_K, prob_K, discount_h_K, value, error, slack_h)
                 for x in range(X):
-                    h = x // G
-                    a = action_UH[u, h]
-                    w = joint_MXU[m, x, u] if is_given else others_HU[h, u] * pi_MAX[m, a, x]
-                    e_RX[r, x] += w * sum_X[x]
-                    dv_X[x] += w * pi_R[r] * dsum_X[x]
+                    e_RX[r, x] += w_X[x] * sum_X[x]
+                    dv_X[x] += w_X[x] * pi_R[r] * dsum_X[x]
                     most_X[x] = max(most_X[x], dsum_X[x])
                     mean_X[x] += pi_R[r] * sum_X[x]
                     high_X[x] = max(high_X[x], sum_X[x])
             for x in range(X):
-                h = x // G
                 low_X[x] = min(low_X[x], mean_X[x])
-                if not is_given:
-                    f_AX[action_UH[u, h], x] += others_HU[h, u] * mean_X[x]
+            for h in range(0 if is_given else H):
+                a = action_UH[u, h]
+                for x in range(h * G, h * G + G):
+                    f_AX[a, x] += others_HU[h, u] * mean_X[x]
         n = at_J[n_profiles] - at_J[0]
         for x in range(X):
             h = x // G
             for r in range(R):
                 v_X[x] += pi_R[r] * e_RX[r, x]
-            d, off = 0.0, 0.0
+            d, off, share = 0.0, 0.0, math.expm1(min(2 * furthest, 700.0))
             for r in range(R):
                 d += pi_R[r] * math.expm1(min(theta_R[r], 700.0)) * abs(e_RX[r, x] - v_X[x])
                 off += dpi_R[r]
             d *= math.exp(min(furthest, 700.0))
             if not is_given:
+                share = (1 + share) * (1 + share_of(pi_MAX[m, :, x], dpi_MAX[m, :, x])) - 1
                 for a in range(A):
                     d += dpi_MAX[m, a, x] * abs(f_AX[a, x] - v_X[x])
                     off += dpi_MAX[m, a, x]
-                others = turned
-                for a in range(A):
-                    others -= dm_HA[h, a]
-                others = max(0.0, others) + 1e-9 * turned  # a difference of sums
-                d += others * (high_X[x] - low_X[x] if others > 0 else 0.0)
-                off += others
+                for i in range(H):
+                    if i != h:
+                        share = (1 + share) * (1 + share_of(marginal_HA[i], dm_HA[i])) - 1
+                        for a in range(A):
+                            d += dm_HA[i, a] * (high_X[x] - low_X[x])
+                            off += dm_HA[i, a]
             d += off * off * math.exp(min(off, 700.0)) * (high_X[x] + most_X[x]) + off * most_X[x]
-            dv_X[x] += d + (n + 2 * U + R + A + H + 8) * UNIT * v_X[x] + (TINY if v_X[x] > 0 else 0.0)
-            if not is_given:
-                dv_X[x] = min(dv_X[x], max(v_X[x], 1.001 * (high_X[x] + most_X[x]) - v_X[x]))
+            # Either how much what is chosen matters, or, where values are tiny, by which share all of it may be off.
+            d = min(dv_X[x] + d, share * v_X[x] + (1 + share) * dv_X[x])
+            dv_X[x] = d + (n + 2 * U + R + A + H + 8) * UNIT * v_X[x] + (TINY if v_X[x] > 0 else 0.0)
+            if not is_given:  # a probability
+                dv_X[x] = min(dv_X[x], max(v_X[x], 1.001 - v_X[x]))
             if not has_X[x]:
                 v_X[x], dv_X[x] = 0.0, 0.0
         for h in range(H):
@@ -413,6 +413,16 @@ def robot_bounds(  # type: ignore[no-untyped-def]
         if factor_r > 0:
             next_dvr[slot_M[m]] = dvr_M[m] * factor_r + (slack_r + 1) * UNIT * -next_vr[slot_M[m]]
         put_next(next_value[slot_M[m]], next_error[slot_M[m]], v_X, dv_X, attained_MB[m], factor_h, slack_h)
+
+
+@rule
+def share_of(p_A, dp_A):  # type: ignore[no-untyped-def]
+    """By which share probabilities are off at most; those that are nothing do not count."""
+    most = 0.0
+    for a in range(p_A.size):
+        if dp_A[a] > 2 * TINY:
+            most = max(most, dp_A[a] / p_A[a] if p_A[a] > 0 else np.inf)
+    return most
 
 
 @rule

@@ -8,6 +8,7 @@ stored number, wherever its error comes from: resting in float16, sums in float3
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class Measuring:
         needs = {"Vh_m": "vh", "pi_h": "vh", "Vh_e": "ve", "X_h": "xh", "U_r": "xh", "Q_r": "qr", "pi_r": "qr", "V_r": "vr"}
         return [name for name in QUANTITIES if needs[name] in kept]
 
-    @property
+    @cached_property
     def _kept(self) -> set[str]:
         """Names of arrays that all levels have."""
         levels, has = range(self.solution.dag.horizon + 1), self.solution.results.has
@@ -162,9 +163,9 @@ class Measuring:
             bounds["Vh_e"] = _absolute(stored["ve"], found["Vh_e"], found["d_Vh_e"], has_NX)
         if stored["xh"] is not None:
             bounds["X_h"] = _relative(stored["xh"], found["X_h"], found["d_X_h"])
-            bounds["U_r"] = _relative(
-                self.solution.reward_of(stored["xh"]), found["U_r"], found["d_U_r"] * np.abs(found["U_r"])
-            )
+            with np.errstate(over="ignore"):
+                d_U_r = found["d_U_r"] * np.abs(found["U_r"])
+            bounds["U_r"] = _relative(self.solution.reward_of(stored["xh"]), found["U_r"], d_U_r)
         if stored["qr"] is not None:
             bounds["Q_r"] = _relative(stored["qr"], found["Q_r"], found["d_Q_r"])
             bounds["pi_r"] = _absolute(self.solution.robot_policy_of(stored["qr"]), found["pi_r"], found["d_pi_r"])
