@@ -123,7 +123,7 @@ def human_bounds(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Phase 1 for M states, as :func:`empo_bi.backward.kernels.human_block` computes it, with bounds."""
     U, R = profile_UR.shape
-    H, A, O = profile_HAO.shape
+    H, A, n_others = profile_HAO.shape
     X = v_MX.shape[1]
     G = X // H
     best_UX, low_UX, high_UX = np.empty((U, X)), np.empty((U, X)), np.empty((U, X))
@@ -142,11 +142,11 @@ def human_bounds(  # type: ignore[no-untyped-def]
             h = x // G
             for a in range(A):
                 q, dq = 0.0, 0.0
-                for o in range(O):
+                for o in range(n_others):
                     u = profile_HAO[h, a, o]
                     q += belief_HU[h, u] * best_UX[u, x]
                     dq += belief_HU[h, u] * max(high_UX[u, x] - best_UX[u, x], best_UX[u, x] - low_UX[u, x])
-                q_A[a], dq_A[a] = q, dq + ((O + 2) * UNIT * q if O > 1 else 0.0)
+                q_A[a], dq_A[a] = q, dq + ((n_others + 2) * UNIT * q if n_others > 1 else 0.0)
             v, dv = boltzmann_column(q_A, dq_A, beta, pi_A, dpi_A, theta_A)
             if is_attained(attained_MB[m], x):  # credited on arrival
                 v, dv = 0.0, 0.0
@@ -237,7 +237,9 @@ def power_law_errors(q_R, dq_R, beta, pi_R, theta_R, dpi_R):  # type: ignore[no-
     for r in range(q_R.size):
         top = min(top, -q_R[r])
     for r in range(q_R.size):
-        theta_R[r] = (beta * most_of(dq_R[r] / -q_R[r]) if beta > 0 else 0.0) + UNIT * (3 * beta * (abs(math.log(-q_R[r])) + abs(math.log(top)) + 1) + 6)
+        theta_R[r] = (beta * most_of(dq_R[r] / -q_R[r]) if beta > 0 else 0.0) + UNIT * (
+            3 * beta * (abs(math.log(-q_R[r])) + abs(math.log(top)) + 1) + 6
+        )
         most = max(most, theta_R[r])
     for r in range(q_R.size):
         dpi_R[r] = policy_error(pi_R[r], theta_R[r], most, q_R.size)
@@ -297,7 +299,7 @@ def robot_bounds(  # type: ignore[no-untyped-def]
     beta, factor_h, factor_r, slack_h, slack_r, span, is_discounted, zeta, xi, eta,
     v_MX, dv_MX, x_MH, dx_MH, u_M, du_M, q_MR, dq_MR, pi_MR, dpi_MR, vr_M, dvr_M, next_value, next_error, next_vr, next_dvr,
 ):  # fmt: skip
-    """Phase 2 for M states, as :func:`empo_bi.backward.kernels.robot_block` computes it, with bounds; ``du_M`` is relative."""
+    """Phase 2 for M states, as :func:`empo_bi.backward.kernels.robot_block` has it, with bounds; ``du_M`` is relative."""
     U, R = profile_UR.shape
     H = action_UH.shape[1]
     X, A = v_MX.shape[1], pi_MAX.shape[1]

@@ -113,7 +113,14 @@ class Measuring:
             found |= {name: np.empty((n, n_actions, 0)) for name in ("pi_h", "d_pi_h")}
         if self.has_robot:
             n_humans, n_robots = len(self.setting.goals.humans), len(self.setting.profiles.robot_profiles)
-            widths = {"Vh_e": (n_columns,), "X_h": (n_humans,), "U_r": (), "Q_r": (n_robots,), "pi_r": (n_robots,), "V_r": ()}
+            widths = {
+                "Vh_e": (n_columns,),
+                "X_h": (n_humans,),
+                "U_r": (),
+                "Q_r": (n_robots,),
+                "pi_r": (n_robots,),
+                "V_r": (),
+            }
             for name, width in widths.items():
                 found |= {name: np.empty((n, *width)), f"d_{name}": np.empty((n, *width))}
             self._run_robot(work, found)
@@ -158,7 +165,7 @@ class Measuring:
         bounds = {}
         if pi_MAX is not None:
             bounds["Vh_m"] = _absolute(stored["vh"], found["Vh_m"], found["d_Vh_m"], has_NX)
-            bounds["pi_h"] = _absolute(pi_MAX, found["pi_h"], found["d_pi_h"], has_NX[:, np.newaxis])
+            bounds["pi_h"] = min(1.0, _absolute(pi_MAX, found["pi_h"], found["d_pi_h"], has_NX[:, np.newaxis]))
         if stored["ve"] is not None:
             bounds["Vh_e"] = _absolute(stored["ve"], found["Vh_e"], found["d_Vh_e"], has_NX)
         if stored["xh"] is not None:
@@ -168,7 +175,8 @@ class Measuring:
             bounds["U_r"] = _relative(self.solution.reward_of(stored["xh"]), found["U_r"], d_U_r)
         if stored["qr"] is not None:
             bounds["Q_r"] = _relative(stored["qr"], found["Q_r"], found["d_Q_r"])
-            bounds["pi_r"] = _absolute(self.solution.robot_policy_of(stored["qr"]), found["pi_r"], found["d_pi_r"])
+            pi_MR = self.solution.robot_policy_of(stored["qr"])
+            bounds["pi_r"] = min(1.0, _absolute(pi_MR, found["pi_r"], found["d_pi_r"]))
         if stored["vr"] is not None:
             bounds["V_r"] = _relative(stored["vr"], found["V_r"], found["d_V_r"])
         return bounds

@@ -25,7 +25,7 @@ class Among:
 
 
 class DrawnWorld:
-    """A state is (step, cell). ``rows[cell][profile]`` lists (probability, duration, next cell); some cells may be the end."""
+    """A state is (step, cell). ``rows[cell][profile]`` lists (probability, duration, next cell); some cells are the end."""
 
     def __init__(self, rng: np.random.Generator, *, max_steps: int) -> None:
         self.n_cells, self.n_actions = int(rng.integers(2, 5)), int(rng.choice([2, 2, 3]))
@@ -117,13 +117,14 @@ def _nearly(row: list[tuple[float, float, int]], by: float) -> list[tuple[float,
     """The same with a little probability moved."""
     if len(row) < 2 or row[1][0] <= 2 * by:
         return row
-    (p, *first), (q, *second), *others = row
+    (p, *first), (_, *second), *others = row
     moved = p + by
     return [(moved, *first), (1.0 - moved - sum(r[0] for r in others), *second), *others]  # type: ignore[list-item]
 
 
 def drawn_params(rng: np.random.Generator, *, wide: bool) -> dict[str, Any]:
     """Parameters, ordinary ones or over wide ranges."""
+
     def log_uniform(low: float, high: float) -> float:
         return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
