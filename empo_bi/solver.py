@@ -15,12 +15,11 @@ from empo_bi.backward.goals import GoalColumns
 from empo_bi.backward.needs import BLOCK_STATES, SweepSizes, shape_of, sizes_for
 from empo_bi.backward.phases import (
     PRECISIONS,
-    STEEPEST_FOR_SINGLE,
     HumanPhase,
     Precision,
     RobotPhase,
     Setting,
-    steepness,
+    wants_double,
 )
 from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.remote import workers_or_errands
@@ -284,8 +283,7 @@ class Solver:
 
     def _is_too_steep(self, i: int, narrow: Setting) -> bool:
         """Whether float32 is not tried for a set; one that an earlier version began is continued as it was begun."""
-        is_steep = self._phase_2 and steepness(self.params[i]) > STEEPEST_FOR_SINGLE
-        return is_steep and (self._overwrite or not self._is_begun(i, narrow))
+        return wants_double(self.params[i], self._phase_2) and (self._overwrite or not self._is_begun(i, narrow))
 
     def _forget(self, chosen: Iterable[int], setting: Setting) -> None:
         """With ``overwrite``, what was solved with other tables goes as well, or later calls would prefer it."""

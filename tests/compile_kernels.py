@@ -30,6 +30,7 @@ def of_solving() -> None:
         assert sum(mass.sum() for mass in solution.reached) > 0
         solution.rollouts(2, seed=0)
         decision_at(solution, state)
+        assert solution.precision.values > 0
 
 
 HALVES = {"gridworlds": of_gridworlds, "solving": of_solving}

@@ -63,6 +63,11 @@ def steepness(params: Params) -> float:
     return params.beta_r * params.zeta * params.xi * params.eta
 
 
+def wants_double(params: Params, phase_2: bool) -> bool:
+    """Whether tables are float64 from the beginning, whatever values rest in."""
+    return phase_2 and steepness(params) > STEEPEST_FOR_SINGLE
+
+
 class TooSmallForSingle(Exception):
     """Some human's power is 0, or the robot's value infinite, perhaps only because tables are float32."""
 

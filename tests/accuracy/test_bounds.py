@@ -17,7 +17,7 @@ from accuracy.random_problems import DrawnWorld
 from oracle.extended import EXTENDED, Truth, multiprecision
 from planning_worlds import Ring
 
-from empo_bi import Params, Solution, enumerate_dag, open_solution, solve
+from empo_bi import Params, Solution, enumerate_dag, load_world, open_solution, plan, solve
 from empo_bi.backward.phases import STEEPEST_FOR_SINGLE, steepness
 from empo_bi.results.error_bounds import QUANTITIES
 
@@ -126,10 +126,20 @@ def test_steep_sets_alone_have_wider_tables_from_the_beginning(out: Any) -> None
         solution.close()
 
 
+def test_the_planner_knows_which_sets_have_wider_tables() -> None:
+    world = load_world("basics/first_steps", max_steps=20)
+    mild, steep = (plan(world, params, memory="4GB", progress=False).horizons[0].ways[0] for params in (MILD, STEEP))
+    assert steep.memory.likely > mild.memory.likely
+    assert (
+        plan(world, STEEP, phase_2=False, memory="4GB", progress=False).horizons[0].ways[0].memory.likely
+        < steep.memory.likely
+    )
+
+
 def as_before(world: Any, params: Params, out: Path) -> Solution:
     """What the version before wrote, for which no set was too steep."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("empo_bi.solver.STEEPEST_FOR_SINGLE", np.inf)
+        patch.setattr("empo_bi.backward.phases.STEEPEST_FOR_SINGLE", np.inf)
         return solve(world, params, out=out, progress=False)
 
 
