@@ -1,6 +1,6 @@
 """The pass that finds how far a solution's numbers may be from exact ones.
 
-Everything is computed once more, in float64 and with a bound of what float64 itself does (see ``kernels``), from the last
+Everything is computed once more, in float64 and with a bound of what float64 itself does (see ``arithmetic``), from the last
 level to the first. How far a stored number is from the number found here, and that bound, are together a bound for the
 stored number, wherever its error comes from: resting in float16, sums in float32, or what policies make of these.
 """
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.accuracy.kernels import human_bounds, robot_bounds
+from empo_bi.accuracy.human_bounds import human_bounds
+from empo_bi.accuracy.robot_bounds import robot_bounds
 from empo_bi.backward.asked import beliefs_of, joint_policies_of
 from empo_bi.backward.blocks import Block
 from empo_bi.backward.goals import bits_of

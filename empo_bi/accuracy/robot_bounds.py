@@ -1,17 +1,4 @@
-r"""Both phases in float64, each number with a bound of its error (a *running error analysis*), compiled.
-
-Letters as everywhere, and X for (human, goal) pairs. A name that begins with ``d`` is a bound of the absolute error of the
-number without it: what exact arithmetic with the same parameters, probabilities, durations and weights gives is within it.
-Bounds hold for errors of any size, not only to first order. Three arguments carry them through:
-
-- A sum of n products of positive numbers is off by the errors of its terms, and by n units in the last place.
-- If weights :math:`p` become :math:`p'_i \propto p_i e^{\theta_i}`, then, since :math:`\sum p_i (E_i - \bar E) = 0`,
-  :math:`|\sum_i (p'_i - p_i) E_i| \le e^{\max \theta} \sum_i p_i (e^{\theta_i} - 1) |E_i - \bar E|`: an uncertain
-  policy matters only as far as what is chosen matters. For the power law, :math:`\theta_i = -\beta \ln(1 - dQ_i / |Q_i|)`.
-- The mean of a Boltzmann policy has the gradient :math:`\pi_a (1 + \beta (q_a - v))`, bounded over all q that may be.
-
-Bounds are not exact sums themselves, so whoever reports them adds a thousandth.
-"""
+"""Phase 2 with bounds of errors, compiled; ``arithmetic`` tells what they are."""
 
 from __future__ import annotations
 
@@ -19,162 +6,10 @@ import math
 
 import numpy as np
 
-from empo_bi.backward.continuation import ATTAINED, find_entries, is_attained
+from empo_bi.accuracy.arithmetic import TINY, UNIT, expected, grown, growth, most_of, policy_error, put_next, share_of
+from empo_bi.backward.continuation import find_entries
 from empo_bi.backward.kernels import joint_of, marginals, power_law
-from empo_bi.runtime.jit import inlined, kernel, rule
-
-UNIT = 2.0**-53  # the largest relative error of one operation
-TINY = 1e-307  # what is lost below the smallest normal numbers
-
-
-@rule
-def expected(v_X, d_X, j, at_J, succ_K, prob_K, discount_K, value, error, slack):  # type: ignore[no-untyped-def]
-    """What profile number ``j`` promises for each column, :math:`E(s, j, x)`; discounts are off by ``slack`` units."""
-    for x in range(v_X.size):
-        v_X[x] = 0.0
-        d_X[x] = 0.0
-    n = at_J[j + 1] - at_J[j]
-    for k in range(at_J[j], at_J[j + 1]):
-        s = succ_K[k]
-        p = prob_K[k] if prob_K.size else 1.0
-        discounted = p * discount_K[k] if discount_K.size else p
-        for x in range(v_X.size):
-            c = value[s, x]
-            v_X[x] += discounted * c if c >= 0 else p
-            d_X[x] += discounted * error[s, x]
-    if n > 1 or discount_K.size:
-        units = (n + 3 + (slack if discount_K.size else 0.0)) * UNIT
-        for x in range(v_X.size):
-            d_X[x] += units * v_X[x] + TINY
-
-
-@rule
-def put_extreme(best_X, low_X, high_X, v_X, d_X, optimistic, is_first):  # type: ignore[no-untyped-def]
-    """The least (greatest) value so far, and between which numbers the exact one is."""
-    for x in range(v_X.size):
-        v, low, high = v_X[x], v_X[x] - d_X[x], v_X[x] + d_X[x]
-        if is_first:
-            best_X[x], low_X[x], high_X[x] = v, low, high
-        elif optimistic:
-            best_X[x], low_X[x], high_X[x] = max(best_X[x], v), max(low_X[x], low), max(high_X[x], high)
-        else:
-            best_X[x], low_X[x], high_X[x] = min(best_X[x], v), min(low_X[x], low), min(high_X[x], high)
-
-
-@inlined
-def policy_error(p, theta, most, n):  # type: ignore[no-untyped-def]
-    r"""How far a probability is off if its logit is off by theta and others by at most ``most``: at most
-    :math:`p (1 - p) (e^{\theta + most} - 1)`, and what normalising ``n`` weights adds."""
-    return min(1.0, p * (1 - p) * math.expm1(min(theta + most, 700.0)) + (n + 4) * UNIT * p + TINY)
-
-
-@rule
-def boltzmann_column(q_A, dq_A, beta, pi_A, dpi_A, theta_A):  # type: ignore[no-untyped-def]
-    """Policy and value of one column, with bounds. Returns value and bound."""
-    A = q_A.size
-    top, low, high, least = q_A[0], q_A[0] - dq_A[0], q_A[0] + dq_A[0], q_A[0] - dq_A[0]
-    for a in range(1, A):
-        top, low, high = max(top, q_A[a]), max(low, q_A[a] - dq_A[a]), max(high, q_A[a] + dq_A[a])
-        least = min(least, q_A[a] - dq_A[a])
-    total = 0.0
-    if math.isinf(beta):  # equal shares of those whose computed numbers are equal; others may be, in exact arithmetic
-        n_likely, is_sure = 0, True
-        for a in range(A):
-            pi_A[a] = 1.0 if q_A[a] == top else 0.0
-            total += pi_A[a]
-            if q_A[a] + dq_A[a] >= low:
-                n_likely += 1
-                is_sure = is_sure and dq_A[a] == 0
-        for a in range(A):
-            is_open = n_likely > 1 and not is_sure and q_A[a] + dq_A[a] >= low
-            pi_A[a] /= total
-            dpi_A[a] = max(pi_A[a], 1 - pi_A[a]) if is_open else 2 * UNIT * pi_A[a]
-        return top, max(high - top, top - low)
-    most = 0.0
-    for a in range(A):
-        z = beta * (q_A[a] - top)
-        pi_A[a] = math.exp(z)
-        total += pi_A[a]
-        theta_A[a] = (4 - 3 * z) * UNIT  # of the exponential and of its argument
-        most = max(most, dq_A[a])
-    v = 0.0
-    for a in range(A):
-        pi_A[a] /= total
-        v += pi_A[a] * q_A[a]
-    turned = beta * most  # how far logits may be off
-    widest = math.exp(min(2 * turned, 700.0))
-    d, arithmetic, furthest = 0.0, 0.0, 0.0
-    for a in range(A):
-        slope = abs(1 + beta * (q_A[a] - v)) + turned * (2 + 2 * math.log(A))
-        d += widest * pi_A[a] * slope * dq_A[a]
-        arithmetic += pi_A[a] * math.expm1(min(theta_A[a], 700.0)) * abs(q_A[a] - v)
-        theta_A[a] += beta * dq_A[a]
-        furthest = max(furthest, theta_A[a])
-    for a in range(A):
-        dpi_A[a] = policy_error(pi_A[a], theta_A[a], furthest, A)
-    d += 1.01 * arithmetic + (2 * A + 4) * UNIT * v
-    return v, min(d, max(high - v, v - least))
-
-
-@kernel
-def human_bounds(  # type: ignore[no-untyped-def]
-    row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_K, value, error, attained_MB, has_NX, belief_NHU,
-    profile_UR, profile_HAO, beta, factor, slack, optimistic, pi_MAX, dpi_MAX, v_MX, dv_MX, next_value, next_error,
-):  # fmt: skip
-    """Phase 1 for M states, as :func:`empo_bi.backward.kernels.human_block` computes it, with bounds."""
-    U, R = profile_UR.shape
-    H, A, n_others = profile_HAO.shape
-    X = v_MX.shape[1]
-    G = X // H
-    best_UX, low_UX, high_UX = np.empty((U, X)), np.empty((U, X)), np.empty((U, X))
-    sum_X, dsum_X = np.empty(X), np.empty(X)
-    q_A, dq_A, pi_A, dpi_A, theta_A = np.empty(A), np.empty(A), np.empty(A), np.empty(A), np.empty(A)
-    at_J = np.empty(profile_UR.size + 1, np.int64)
-    for m in range(row_M.size):
-        find_entries(at_J, row_M[m], start_E, count_EJ)
-        for u in range(U):
-            for r in range(R):
-                expected(sum_X, dsum_X, profile_UR[u, r], at_J, succ_K, prob_K, discount_K, value, error, slack)
-                put_extreme(best_UX[u], low_UX[u], high_UX[u], sum_X, dsum_X, optimistic, r == 0)
-        belief_HU = belief_NHU[m if belief_NHU.shape[0] > 1 else 0]
-        has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
-        for x in range(X):
-            h = x // G
-            for a in range(A):
-                q, dq = 0.0, 0.0
-                for o in range(n_others):
-                    u = profile_HAO[h, a, o]
-                    q += belief_HU[h, u] * best_UX[u, x]
-                    dq += belief_HU[h, u] * max(high_UX[u, x] - best_UX[u, x], best_UX[u, x] - low_UX[u, x])
-                q_A[a], dq_A[a] = q, dq + ((n_others + 2) * UNIT * q if n_others > 1 else 0.0)
-            v, dv = boltzmann_column(q_A, dq_A, beta, pi_A, dpi_A, theta_A)
-            if is_attained(attained_MB[m], x):  # credited on arrival
-                v, dv = 0.0, 0.0
-                for a in range(A):
-                    pi_A[a], dpi_A[a] = 1.0 if a == 0 else 0.0, 0.0
-            if not has_X[x]:
-                v, dv = 0.0, 0.0
-            v_MX[m, x], dv_MX[m, x] = v, dv
-            for a in range(A):
-                pi_MAX[m, a, x], dpi_MAX[m, a, x] = pi_A[a], dpi_A[a]
-        put_next(next_value[slot_M[m]], next_error[slot_M[m]], v_MX[m], dv_MX[m], attained_MB[m], factor, slack)
-
-
-@rule
-def put_next(value_X, error_X, v_X, d_X, bits_B, factor, slack):  # type: ignore[no-untyped-def]
-    """What arriving here will be worth, as :func:`empo_bi.backward.continuation.put_continuation` has it."""
-    for x in range(v_X.size):
-        if is_attained(bits_B, x):
-            value_X[x], error_X[x] = (1.0 if factor > 0 else ATTAINED), 0.0
-        elif factor > 0:
-            value_X[x], error_X[x] = v_X[x] * factor, d_X[x] * factor
-            if factor < 1:
-                error_X[x] += (slack + 1) * UNIT * value_X[x] + (TINY if v_X[x] > 0 else 0.0)
-        else:
-            value_X[x], error_X[x] = v_X[x], d_X[x]
-
-
-# --- phase 2 ----------------------------------------------------------------------------------------------------------
+from empo_bi.runtime.jit import kernel, rule
 
 
 @rule
@@ -217,17 +52,11 @@ def robot_bounds_of_values(  # type: ignore[no-untyped-def]
                 for a in range(A):
                     d += dm_HA[h, a] * abs(c_A[a] - q)
             # What several policies that are off at once add, and that successors are off where policies are.
-            d += turned * turned * math.exp(min(turned, 700.0)) * (high - low + 2 * most) + turned * most
+            d += turned * turned * (1 + growth(turned)) * (high - low + 2 * most) + turned * most
         q_R[r] = q
         dq_R[r] = d + (n + 6 + H + (slack if discount_K.size else 0.0)) * UNIT * abs(q) + TINY
         if span_K.size:
             w_R[r], dw_R[r] = w, turned * longest + (n + 8 + H + slack) * UNIT * w
-
-
-@inlined
-def most_of(relative):  # type: ignore[no-untyped-def]
-    """The logarithm by which a number that is relatively off by so much may be off."""
-    return np.inf if not relative < 1 else -math.log1p(-relative)
 
 
 @rule
@@ -268,17 +97,6 @@ def future_error(q_R, dq_R, future, beta, pi_R):  # type: ignore[no-untyped-def]
     return min(d + logs, widest) + rounding
 
 
-@inlined
-def grown(base, exponent, d):  # type: ignore[no-untyped-def]
-    """How far ``base ** exponent`` is off if ``base`` is by ``d``; both positive."""
-    if base <= 0:
-        return d**exponent
-    relative = d / base
-    up = math.expm1(min(exponent * math.log1p(relative), 700.0))
-    down = 1.0 if not relative < 1 else -math.expm1(exponent * math.log1p(-relative))
-    return base**exponent * max(up, down)
-
-
 @rule
 def reward(x_H, dx_H, xi, eta):  # type: ignore[no-untyped-def]
     r""":math:`U_r = -(\frac{1}{|H|} \sum_h X_h^{-\xi})^\eta`, and by which share it may be off."""
@@ -290,6 +108,22 @@ def reward(x_H, dx_H, xi, eta):  # type: ignore[no-untyped-def]
         d += share * math.expm1(min(xi * most_of(dx_H[h] / x_H[h]), 700.0))
     relative = d / total + (H + 4 + xi) * UNIT
     return -((total / H) ** eta), math.expm1(min(eta * math.log1p(relative), 700.0)) + (6 + eta) * UNIT
+
+
+@rule
+def marginal_errors(dpi_AX, weight_HG, marginal_HA, dm_HA):  # type: ignore[no-untyped-def]
+    """How far each human's policy over all goals is off."""
+    H, A = marginal_HA.shape
+    G = weight_HG.shape[1]
+    for h in range(H):
+        total = 0.0
+        for g in range(G):
+            total += weight_HG[h, g]
+        for a in range(A):
+            d = 0.0
+            for g in range(G):
+                d += weight_HG[h, g] * dpi_AX[a, h * G + g]
+            dm_HA[h, a] = min(1.0, d / total + (G + A + 6) * UNIT * marginal_HA[h, a]) if total > 0 else 0.0
 
 
 @kernel
@@ -336,6 +170,11 @@ def robot_bounds(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         power_law(q_R, beta, pi_R)
         furthest = power_law_errors(q_R, dq_R, beta, pi_R, theta_R, dpi_R)
+        for r in range(R):
+            theta_R[r] = (1 + growth(furthest)) * pi_R[r] * growth(theta_R[r])
+        share_r, off_r = growth(2 * furthest), 0.0
+        for r in range(R):
+            off_r += dpi_R[r]
         v_X, dv_X = v_MX[m], dv_MX[m]
         for x in range(X):
             v_X[x], dv_X[x], most_X[x], low_X[x], high_X[x] = 0.0, 0.0, 0.0, np.inf, 0.0
@@ -368,11 +207,9 @@ def robot_bounds(  # type: ignore[no-untyped-def]
             h = x // G
             for r in range(R):
                 v_X[x] += pi_R[r] * e_RX[r, x]
-            d, off, share = 0.0, 0.0, math.expm1(min(2 * furthest, 700.0))
+            d, off, share = 0.0, off_r, share_r
             for r in range(R):
-                d += pi_R[r] * math.expm1(min(theta_R[r], 700.0)) * abs(e_RX[r, x] - v_X[x])
-                off += dpi_R[r]
-            d *= math.exp(min(furthest, 700.0))
+                d += theta_R[r] * abs(e_RX[r, x] - v_X[x])
             if not is_given:
                 share = (1 + share) * (1 + share_of(pi_MAX[m, :, x], dpi_MAX[m, :, x])) - 1
                 for a in range(A):
@@ -384,7 +221,7 @@ def robot_bounds(  # type: ignore[no-untyped-def]
                         for a in range(A):
                             d += dm_HA[i, a] * (high_X[x] - low_X[x])
                             off += dm_HA[i, a]
-            d += off * off * math.exp(min(off, 700.0)) * (high_X[x] + most_X[x]) + off * most_X[x]
+            d += off * off * (1 + growth(off)) * (high_X[x] + most_X[x]) + off * most_X[x]
             # Either how much what is chosen matters, or, where values are tiny, by which share all of it may be off.
             d = min(dv_X[x] + d, share * v_X[x] + (1 + share) * dv_X[x])
             dv_X[x] = d + (n + 2 * U + R + A + H + 8) * UNIT * v_X[x] + (TINY if v_X[x] > 0 else 0.0)
@@ -396,8 +233,10 @@ def robot_bounds(  # type: ignore[no-untyped-def]
             power_h, d = 0.0, 0.0
             for g in range(G):
                 if weight_HG[h, g] > 0:
-                    power_h += weight_HG[h, g] * v_X[h * G + g] ** zeta
-                    d += weight_HG[h, g] * grown(v_X[h * G + g], zeta, dv_X[h * G + g])
+                    v = v_X[h * G + g]
+                    raised = v if zeta == 1 else v * v if zeta == 2 else v**zeta
+                    power_h += weight_HG[h, g] * raised
+                    d += weight_HG[h, g] * grown(v, zeta, raised, dv_X[h * G + g])
             x_MH[m, h], dx_MH[m, h] = power_h, d + (G + 6) * UNIT * power_h
         u_M[m], du_M[m] = reward(x_MH[m], dx_MH[m], xi, eta)
         duration, d_duration, future = 0.0, 0.0, 0.0
@@ -415,29 +254,3 @@ def robot_bounds(  # type: ignore[no-untyped-def]
         if factor_r > 0:
             next_dvr[slot_M[m]] = dvr_M[m] * factor_r + (slack_r + 1) * UNIT * -next_vr[slot_M[m]]
         put_next(next_value[slot_M[m]], next_error[slot_M[m]], v_X, dv_X, attained_MB[m], factor_h, slack_h)
-
-
-@rule
-def share_of(p_A, dp_A):  # type: ignore[no-untyped-def]
-    """By which share probabilities are off at most; those that are nothing do not count."""
-    most = 0.0
-    for a in range(p_A.size):
-        if dp_A[a] > 2 * TINY:
-            most = max(most, dp_A[a] / p_A[a] if p_A[a] > 0 else np.inf)
-    return most
-
-
-@rule
-def marginal_errors(dpi_AX, weight_HG, marginal_HA, dm_HA):  # type: ignore[no-untyped-def]
-    """How far each human's policy over all goals is off."""
-    H, A = marginal_HA.shape
-    G = weight_HG.shape[1]
-    for h in range(H):
-        total = 0.0
-        for g in range(G):
-            total += weight_HG[h, g]
-        for a in range(A):
-            d = 0.0
-            for g in range(G):
-                d += weight_HG[h, g] * dpi_AX[a, h * G + g]
-            dm_HA[h, a] = min(1.0, d / total + (G + A + 6) * UNIT * marginal_HA[h, a]) if total > 0 else 0.0
