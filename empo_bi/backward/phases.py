@@ -49,8 +49,8 @@ PRECISIONS = {
 }
 
 
-# Beyond which float32 is not tried: in random worlds below it, no value was off by more than resting in float16 makes it,
-# in 3,000 of them; above it, values were off by up to 0.7.
+# Beyond which float32 is not tried. In 4,276 random worlds below it, and with a finite beta_h, no value was off by more than
+# 1.001 times what resting in float16 does; above it, some were off by 20 times as much, and by up to 0.7 at the extremes.
 STEEPEST_FOR_SINGLE = 300.0
 
 

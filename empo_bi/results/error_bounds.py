@@ -19,7 +19,7 @@ class ErrorBounds:
 
     Probabilities, durations, weights and parameters count as exact. Where a DAG was given that rounds its probabilities, no
     bound is known, and all are infinite. ``rest`` and ``work`` are known at once; the first bound that is asked for takes a
-    pass over all levels, some three times as long as the solve.
+    pass over all levels, some ten times as long as the sweep.
 
     Attributes
     ----------

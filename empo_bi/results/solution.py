@@ -371,7 +371,7 @@ class Solution:
 
     @cached_property
     def precision(self) -> ErrorBounds:
-        """How exact the numbers are; the first bound that is asked for takes a pass like that of the solve."""
+        """How exact the numbers are; the first bound that is asked for takes a pass over all levels."""
         rest, work = self._setting.precision.rest, self._setting.precision.work
         is_known = self.dag.precision in ("exact", "float64")
         return ErrorBounds(rest, work, self._measured if is_known else None)
