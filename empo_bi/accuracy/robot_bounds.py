@@ -171,7 +171,7 @@ def robot_bounds(  # type: ignore[no-untyped-def]
         power_law(q_R, beta, pi_R)
         furthest = power_law_errors(q_R, dq_R, beta, pi_R, theta_R, dpi_R)
         for r in range(R):
-            theta_R[r] = (1 + growth(furthest)) * pi_R[r] * growth(theta_R[r])
+            theta_R[r] = min(1e300, (1 + growth(furthest)) * pi_R[r] * growth(theta_R[r]))  # times 0 is to be 0
         share_r, off_r = growth(2 * furthest), 0.0
         for r in range(R):
             off_r += dpi_R[r]
@@ -223,7 +223,9 @@ def robot_bounds(  # type: ignore[no-untyped-def]
                             off += dm_HA[i, a]
             d += off * off * (1 + growth(off)) * (high_X[x] + most_X[x]) + off * most_X[x]
             # Either how much what is chosen matters, or, where values are tiny, by which share all of it may be off.
-            d = min(dv_X[x] + d, share * v_X[x] + (1 + share) * dv_X[x])
+            d += dv_X[x]
+            if share < 1e300:
+                d = min(d, share * v_X[x] + (1 + share) * dv_X[x])
             dv_X[x] = d + (n + 2 * U + R + A + H + 8) * UNIT * v_X[x] + (TINY if v_X[x] > 0 else 0.0)
             if not is_given:  # a probability
                 dv_X[x] = min(dv_X[x], max(v_X[x], 1.001 - v_X[x]))

@@ -35,6 +35,7 @@ def check(seeds: range, *, precision: str, wide: bool, **options: Any) -> list[A
         assert set(one.errors) == set(QUANTITIES)
         broken = {name: (one.errors[name], one.bound(name)) for name in one.broken}
         assert not broken, f"seed {one.seed}, {one.params}: {broken}"
+        assert max(one.bound("Vh_m"), one.bound("Vh_e")) < 2  # as probabilities
     return solved
 
 
