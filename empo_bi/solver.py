@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from empo_bi.backward.phases import (
     Precision,
     RobotPhase,
     Setting,
+    wants_double,
 )
 from empo_bi.backward.profiles import Profiles
 from empo_bi.backward.remote import workers_or_errands
@@ -167,7 +168,8 @@ class Solver:
     def solutions(self) -> list[Solution]:
         """Sweep, as far as that has not been done, and return one solution for each set of parameters.
 
-        Where a human's power is too small for float32, a set is solved again with tables of float64.
+        Sets for which float32 is too coarse, as far as parameters tell, have tables of float64 from the beginning; where a
+        human's power turns out to be too small for float32, a set is solved again with such tables.
         """
         with self._profile_of_failures():
             return self._all_solutions()
@@ -180,12 +182,15 @@ class Solver:
             watch = self._watch.also("goals")
             goals = GoalColumns(blocks, self.humans, self.generator, progress=self._progress, watch=watch)
             settings = [self._setting(goals, precision) for precision in PRECISIONS[self._precision]]
+            narrow = settings[0]
+            too_steep = [i for i in range(len(self.params)) if self._is_too_steep(i, narrow)] if settings[1:] else []
+            self._forget(too_steep, narrow)
             for wider in settings[1:]:  # that a set wants wider tables was perhaps found out earlier
-                self._forget(wider)
+                self._forget(range(len(self.params)), wider)
                 begun = [i for i in range(len(self.params)) if self._is_begun(i, wider)]
                 found |= self._sweep(begun, blocks, wider, users) if begun else {}
             for setting in settings:
-                left = [i for i in range(len(self.params)) if i not in found]
+                left = [i for i in range(len(self.params)) if i not in found and not (setting is narrow and i in too_steep)]
                 found |= self._sweep(left, blocks, setting, users) if left else {}
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and self._has_folder and self._progress:
@@ -282,9 +287,13 @@ class Solver:
     def _is_finished(self, i: int, content: dict[str, Any]) -> bool:
         return self._has_folder and not self._overwrite and is_finished(self._outs[i], content)
 
-    def _forget(self, setting: Setting) -> None:
-        """With ``overwrite``, what was solved with wider tables goes as well, or later calls would prefer it."""
-        for i in range(len(self.params) if self._overwrite else 0):
+    def _is_too_steep(self, i: int, narrow: Setting) -> bool:
+        """Whether float32 is not tried for a set; one that an earlier version began is continued as it was begun."""
+        return wants_double(self.params[i], self._phase_2) and (self._overwrite or not self._is_begun(i, narrow))
+
+    def _forget(self, chosen: Iterable[int], setting: Setting) -> None:
+        """With ``overwrite``, what was solved with other tables goes as well, or later calls would prefer it."""
+        for i in chosen if self._overwrite else ():
             content = self._content(self.params[i], setting)
             if self._has_folder and has_folder(self._outs[i], content):
                 self._results(i, content, setting, overwrite=True).remove()

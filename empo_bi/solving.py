@@ -79,8 +79,9 @@ def solve(
     level_fct : function, optional
         As for :func:`enumerate_dag`.
     precision : "float16" or "float64"
-        How the humans' values rest. float16: they are worked with in float32, and ``solution.precision`` tells how exact
-        they are. float64: everything is exact. Transition probabilities lose nothing either way.
+        How the humans' values rest. float16: they are worked with in float32, or in float64 where parameters make much of
+        small errors. float64: everything is float64. ``solution.precision`` tells how exact numbers are. Transition
+        probabilities lose nothing either way.
     compression : as for :func:`enumerate_dag`
     memory_limit : int, float or str, optional
         ``"2GB"``, a number of bytes, or a fraction of the memory that is available, for the whole process. Sizes of blocks

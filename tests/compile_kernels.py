@@ -37,6 +37,7 @@ def of_solving() -> None:
         solution = of_planning(precision)
         solution.rollouts(2, seed=0)
         decision_at(solution, solution.dag.states(0)[0])
+        assert solution.precision.values > 0
 
 
 HALVES = {"gridworlds": of_gridworlds, "solving": of_solving}

@@ -376,8 +376,8 @@ def robot_block(  # type: ignore[no-untyped-def]
     ``span`` is the weight of one step, where durations are not told by ``span_K``; with a discount it counts in proportion
     to the mass of the humans' distribution, which need not be 1 where another prior tells.
 
-    Returns ``OK``, or a state m and what is wrong there: ``m * (H + 1) + h`` if the power of human h is not positive, or
-    no value above ``least``, ``m * (H + 1) + H`` if the robot's value is not finite.
+    Returns ``OK``, or ``m * H + h`` for the first state m where a number is not what it should be: the power of human h is
+    not positive and finite, or has no value above ``least``, or, with h = 0, U_r or V_r is not finite, or the former 0.
     """
     U, H = action_UH.shape
     A, X, R = pi_MAX.shape[1], v_MX.shape[1], qr_MR.shape[1]
@@ -431,8 +431,8 @@ def robot_block(  # type: ignore[no-untyped-def]
             best = np.float64(0.0)
             for g in range(G):
                 best = max(best, np.float64(v_G[g])) if weight_G[g] > 0 else best
-            if not (xh_MH[m, h] > 0 and best > least) and trouble == OK:
-                trouble = m * (H + 1) + h
+            if not (0 < xh_MH[m, h] < np.inf and best > least) and trouble == OK:
+                trouble = m * H + h
             inequality += xh_MH[m, h] ** -xi
         u_r = -((inequality / H) ** eta)
         duration, future = np.float64(0.0), np.float64(0.0)
@@ -445,8 +445,8 @@ def robot_block(  # type: ignore[no-untyped-def]
             duration += pi_R[r] * weight_R[r]
             future += pi_R[r] * q_R[r]
         vr_M[m] = duration * u_r + future
-        if not math.isfinite(vr_M[m]) and trouble == OK:
-            trouble = m * (H + 1) + H
+        if not (math.isfinite(vr_M[m]) and u_r < 0) and trouble == OK:
+            trouble = m * H
         vr_table[slot_M[m]] = vr_M[m] * factor_r if factor_r > 0 else vr_M[m]
         put_continuation(table, slot_M[m], v_X, attained_MB[m], factor_h)
     return trouble

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.backward.needs import BLOCK_STATES, SweepShape, sizes_within
+from empo_bi.backward.phases import wants_double
 from empo_bi.backward.profiles import Profiles
 from empo_bi.checks import checked_agents, checked_generator
 from empo_bi.dag.key_index import bytes_for
@@ -233,7 +234,8 @@ def plan(
     checked = checked_agents(world, humans, robots if phase_2 else ())
     profiles = Profiles.of(n_agents_of(world), int(world.action_space.n), *checked)
     trim()  # or what the look needed would count as held
-    outlook = _Outlook(seen, profiles, phase_2, resident_bytes(), workers)
+    narrowest = 8 if wants_double(options["params"], phase_2) else 4
+    outlook = _Outlook(seen, profiles, phase_2, resident_bytes(), workers, narrowest)
     steps_of = [n_steps for n_steps in wanted if n_steps is not None] or [seen.n_levels - 1]
     horizons = [outlook.horizon(n_steps, limit) for n_steps in steps_of]
     fitting = (t for t in range(max(steps_of), 0, -1) if outlook.horizon(t, limit).recommended is not None)
@@ -262,9 +264,10 @@ def _checked_steps(world: Any, steps: int | Sequence[int] | None) -> list[Any]:
 
 
 class _Outlook:
-    """From a probe to what each way to run takes, for any horizon."""
+    """From a probe to what each way to run takes, for any horizon; numbers in work take ``narrowest`` bytes at least."""
 
-    def __init__(self, seen: Probe, profiles: Profiles, phase_2: bool, base: int, workers: int) -> None:
+    def __init__(self, seen: Probe, profiles: Profiles, phase_2: bool, base: int, workers: int, narrowest: int) -> None:
+        self._narrowest = narrowest
         self._seen, self._profiles, self._phase_2, self._base, self._workers = seen, profiles, phase_2, base, workers
         length = max(seen.n_levels, len(seen.levels))
         added, states = ([getattr(level, name) for level in seen.levels] for name in ("n_bodies", "n_states"))
@@ -353,7 +356,8 @@ class _Outlook:
         return SweepShape(
             level_states=[int(number) for number in states], n_rows=rows, n_bodies=bodies, slice_bytes=slice_bytes,
             n_columns=self._seen.n_columns, n_humans=len(profiles.humans), n_robots=len(profiles.robot_profiles),
-            n_actions=profiles.n_actions, n_profiles=profiles.n_profiles, work=work, rest=rest, human_phases=1,
+            n_actions=profiles.n_actions, n_profiles=profiles.n_profiles, work=max(work, self._narrowest), rest=rest,
+            human_phases=1,
             robot_phases=int(self._phase_2), in_memory=in_memory, goals_by_state=self._seen.goals_by_state,
             slices_in_memory=in_memory,
         )  # fmt: skip

@@ -239,7 +239,7 @@ def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) 
             "states": dag.n_states, "bodies": dag.n_bodies, "transitions": dag.n_transitions, "levels": dag.horizon + 1,
             "joint actions": dag.n_profiles,
         },
-        "precision": str(solution.precision),
+        "precision": solution.precision.types,
         "versions": {
             "empo_bi": empo_bi.__version__, "numpy": np.__version__, "Python": platform.python_version(),
         },

@@ -24,7 +24,7 @@ from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.options import Params
 from empo_bi.results.both_policies import Play
 from empo_bi.results.chain import MarkovChain
-from empo_bi.results.error_bounds import HALF_STEP, ErrorBounds
+from empo_bi.results.error_bounds import ErrorBounds
 from empo_bi.results.human_policies import HumanPolicies
 from empo_bi.results.levels import ARRAYS, ResultLevels
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
@@ -78,6 +78,11 @@ class Solution:
     @property
     def profiles(self) -> Profiles:
         return self._setting.profiles
+
+    @property
+    def setting(self) -> Setting:
+        """What the phases were given beside parameters."""
+        return self._setting
 
     @property
     def unit_durations(self) -> bool:
@@ -364,18 +369,17 @@ class Solution:
             V_r=float(self.rows("vr", t, places)[0]),
         )
 
-    @property
+    @cached_property
     def precision(self) -> ErrorBounds:
-        """How exact the numbers are."""
+        """How exact the numbers are; the first bound that is asked for takes a pass over all levels."""
         rest, work = self._setting.precision.rest, self._setting.precision.work
-        if self.dag.precision not in ("exact", "float64"):
-            return ErrorBounds(rest, work, math.inf, 1.0)
-        if rest == work == "float64":
-            return ErrorBounds(rest, work, 0.0, 0.0)
-        if self.human_params.believed_others_policy is not None:  # which need not sum to 1
-            return ErrorBounds(rest, work, HALF_STEP, 1.0)
-        # A policy's logits move by at most twice beta times what values move.
-        return ErrorBounds(rest, work, HALF_STEP, math.tanh(self.human_params.beta_h * HALF_STEP / 2))
+        is_known = self.dag.precision in ("exact", "float64")
+        return ErrorBounds(rest, work, self._measured if is_known else None)
+
+    def _measured(self) -> dict[str, FloatArray]:
+        from empo_bi.accuracy.measured import Measuring  # built on solutions, not the other way round
+
+        return Measuring(self).bounds()
 
     def memory_report(self) -> MemoryReport:
         """What is stored how, and by how much smaller than it might be."""

@@ -24,7 +24,7 @@ from empo_bi import (
 )
 from empo_bi.backward import phases
 
-FLOAT32 = 2e-5  # for sums in float32, which the bounds leave out
+FLOAT32 = 2e-5  # for sums in float32
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ def test_numbers_stay_within_what_the_solution_says_of_itself(kind: str, params:
     bounds = coarse.precision
     assert (bounds.rest, bounds.work) == ("float16", "float32")
     assert 0 < bounds.values < 1e-3
-    assert largest(coarse.values.Vh_m, exact.values.Vh_m) <= bounds.values + FLOAT32
-    assert largest(coarse.values.Vh_e, exact.values.Vh_e) <= bounds.values + FLOAT32
-    assert largest(coarse.pi_h, exact.pi_h) <= bounds.human_policies + FLOAT32
+    assert largest(coarse.values.Vh_m, exact.values.Vh_m) <= bounds.values
+    assert largest(coarse.values.Vh_e, exact.values.Vh_e) <= bounds.values
+    assert largest(coarse.pi_h, exact.pi_h) <= bounds.human_policies
     assert largest(coarse.values.V_r, exact.values.V_r, relative=True) <= 1e-5
     assert largest(coarse.values.X_h, exact.values.X_h, relative=True) <= 1e-5
     assert largest(coarse.Q_r, exact.Q_r, relative=True) <= 1e-5
@@ -126,10 +126,11 @@ def test_values_do_move_when_they_rest_in_float16(kind: str) -> None:
     assert largest(rounded, coarse.values.Vh_e) == 0
 
 
-def test_float64_says_that_nothing_is_rounded() -> None:
+def test_float64_says_that_nothing_is_rounded_at_rest() -> None:
     _, exact = both(Ring(), PARAMS["standard"])
     assert (exact.precision.rest, exact.precision.work) == ("float64", "float64")
-    assert (exact.precision.values, exact.precision.human_policies) == (0, 0)
+    assert 0 < exact.precision.values < 1e-11
+    assert 0 < exact.precision.human_policies < 1e-11
 
 
 def test_errors_do_not_add_up_over_many_levels() -> None:
@@ -139,7 +140,7 @@ def test_errors_do_not_add_up_over_many_levels() -> None:
     power = [largest([coarse.values.X_h[t]], [exact.values.X_h[t]], relative=True) for t in levels]
     assert max(power) <= 5e-6  # a single rounding to float16 would leave 1e-4
     values = [largest([coarse.values.Vh_m[t]], [exact.values.Vh_m[t]]) for t in levels]
-    assert max(values[:5]) <= coarse.precision.values + 5e-6
+    assert max(values[:5]) <= coarse.precision.values
 
 
 def test_the_documented_functions_are_as_exact_with_float16_as_solve() -> None:
@@ -301,4 +302,4 @@ def test_policies_stay_within_the_bound_whatever_beliefs_sum_to(mass: float) -> 
 
     coarse, exact = both(TwoOnARing(), Params(beta_h=1, gamma_h=0.9, believed_others_policy=belief))
     # engine defect, reported: with a mass of 2, policies move by 7.6e-4, and the bound is 1.2e-4
-    assert largest(coarse.pi_h, exact.pi_h) <= coarse.precision.human_policies + FLOAT32
+    assert largest(coarse.pi_h, exact.pi_h) <= coarse.precision.human_policies

@@ -211,7 +211,7 @@ def test_parameters_and_sizes_are_those_of_the_solution(page: Page, freeing: Sol
     sizes = page.head["sizes"]
     assert (sizes["states"], sizes["bodies"]) == (freeing.dag.n_states, freeing.dag.n_bodies)
     assert (sizes["transitions"], sizes["joint actions"]) == (freeing.dag.n_transitions, 64)
-    assert page.head["precision"] == str(freeing.precision)
+    assert page.head["precision"] == freeing.precision.types
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------

@@ -239,9 +239,10 @@ def test_a_summary_has_sizes_values_and_the_place(tmp_path: Path) -> None:
 # --- precision --------------------------------------------------------------------------------------------------------
 
 
-def test_double_precision_has_no_error_bounds(solution: Solution) -> None:
+def test_double_precision_is_off_by_its_own_arithmetic_only(solution: Solution) -> None:
     bounds = solution.precision
-    assert (bounds.rest, bounds.work, bounds.values, bounds.human_policies) == ("float64", "float64", 0.0, 0.0)
+    assert (bounds.rest, bounds.work) == ("float64", "float64")
+    assert 0 < max(bounds.values, bounds.human_policies, bounds.V_r) < 1e-11
     assert "nothing rounded" in str(bounds)
 
 
@@ -252,16 +253,15 @@ def test_the_bounds_of_half_precision_hold_and_are_not_far_off(beta_h: float) ->
     exact = solve(Ring(steps=6), params, **EXACT)
     bounds = half.precision
     assert (bounds.rest, bounds.work) == ("float16", "float32")
-    arithmetic = 1e-5 * max(1.0, beta_h)  # float32, not part of the bounds
     worst = {"values": 0.0, "policies": 0.0}
     for t in range(7):
         for name in ("Vh_m", "Vh_e"):
             moved = np.abs(getattr(half.values, name)[t] - getattr(exact.values, name)[t]).max()
             worst["values"] = max(worst["values"], float(moved))
         worst["policies"] = max(worst["policies"], float(np.abs(half.pi_h[t] - exact.pi_h[t]).max()))
-    assert bounds.values / 20 < worst["values"] <= bounds.values + arithmetic
-    assert worst["policies"] <= bounds.human_policies + arithmetic
-    assert f"{bounds.values:.2g}" in str(bounds)
+    assert bounds.values / 20 < worst["values"] <= bounds.values
+    assert worst["policies"] <= bounds.human_policies
+    assert f"{bounds.Vh_e:.2g}" in str(bounds)
     assert 0 < bounds.values < 3e-4
     assert 0 < bounds.human_policies < 1
 
