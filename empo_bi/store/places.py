@@ -156,7 +156,7 @@ class Place:
         """Let others write after a failure. If an old store was being removed, the lock's file stays, and tells."""
         if self._lock is not None and self.folder is not None and self.folder.is_dir():
             names = os.listdir(self.folder)
-            if names and "zarr.json" not in names:
+            if "zarr.json" not in names and any(_is_part_of_a_store(name) for name in names):
                 self._lock.let_go()
                 self._lock = None
         self.release()
@@ -169,6 +169,10 @@ class Place:
             return
         shutil.rmtree(self.folder, ignore_errors=True)
         self.release()
+
+
+def _is_part_of_a_store(name: str) -> bool:
+    return re.fullmatch(r"finished|(level|frontier|carry)_\d{5,}", name) is not None
 
 
 def _partial(zip_file: Path) -> Path:
