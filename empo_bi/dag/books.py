@@ -53,6 +53,8 @@ class KeyBook:
             if piece.key_BW is not None:
                 self._index.add(piece.key_BW)
             self._n_indexed += 1
+            if len(self._index) != piece.added.stop and len(piece.added):  # type: ignore[union-attr]
+                raise self._levels.damaged(f"level {self._n_indexed - 1}, array 'key': a body is there twice")
         return self._index
 
     def keys(self, t: int, body_S: IndexArray) -> KeyArray:
@@ -102,6 +104,8 @@ class StateListBook:
             for t, piece in enumerate(self._levels.heads()):
                 places = ((t, body) for body in as_array(piece.added).tolist())
                 found.update(zip(piece.states or (), places, strict=True))
+            if len(found) < sum(sizes.n_bodies for sizes in self._levels.sizes):
+                raise self._levels.damaged("a state is there twice")
             self._found = found  # once it is complete
         return [self._found[state]] if state in self._found else []
 
@@ -121,6 +125,8 @@ class SharedStateBook:
                 self._body_of[tuple(state[1:])] = len(self._states)
                 self._states.append(state)
             self._n_read += 1
+            if len(self._body_of) < len(self._states):
+                raise self._levels.damaged(f"level {self._n_read - 1}, array 'states': a state is there twice")
         return self._states
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:

@@ -107,6 +107,9 @@ class Dag:
         # A shared body's transitions are in the slice of the level where it was first expanded.
         sources = (self.levels[i] for i in self.needed(t))
         rows = transitions_of(body_S[goes_on], sources, self.n_profiles)
+        followers = self.levels.followers(t)
+        if followers is not None:
+            followers.check_all(rows.succ_K)
         count_SJ = np.zeros((len(body_S), self.n_profiles), dtype=np.int64)
         count_SJ[goes_on] = rows.count_MJ
         n_humans, n_goals = (len(self.goals.humans), self.goals.n_goals) if self.goals else (0, 0)

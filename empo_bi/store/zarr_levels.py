@@ -19,6 +19,7 @@ from zarr.abc.store import Store
 
 from empo_bi.dag.levels import LevelSizes
 from empo_bi.dag.slices import Bodies, BodySlice
+from empo_bi.dag.followers import Followers
 from empo_bi.errors import (
     DamagedStoreError,
     StoreError,
@@ -31,10 +32,13 @@ from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG
 from empo_bi.store import codec
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import SliceCache
+from empo_bi.store.dag_manifest import check_content, read_levels, read_manifest
 from empo_bi.store.json_states import JsonStates
-from empo_bi.store.layout import FINISHED, FORMAT, HEAD_ARRAYS, ROOT, VERSION, frontier_name, is_our_name, level_name
+from empo_bi.store.layout import FINISHED, HEAD_ARRAYS, ROOT, frontier_name, is_our_name, level_name, spoken
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
+from empo_bi.store.records import Unfit
 from empo_bi.store.reporting import reporting
+from empo_bi.store.slice_guard import SliceGuard
 from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles
 
 
@@ -59,6 +63,7 @@ class ZarrLevels:
         """``states`` translates the states of Python worlds; ``compression`` is None for a store that is only read."""
         self.place, self.manifest = place, manifest
         self._files, self._states, self._compression = ZarrFiles(place.name, store), states, compression
+        self.guard = SliceGuard(self._files, manifest, has_states=states is not None)
         self._markers: list[Json] = []
         self.sizes: list[LevelSizes] = []
         self.is_finished = False
@@ -125,7 +130,7 @@ class ZarrLevels:
                 return None
             if overwrite:
                 return None
-            _check_content(place.name, manifest, levels.manifest, is_finished=levels.is_finished)
+            check_content(place.name, manifest, levels.manifest, is_finished=levels.is_finished)
             is_complete = levels.is_finished and (place.zip_file is None or place.reads_zip_file)
             return levels if is_complete else None
 
@@ -163,7 +168,7 @@ class ZarrLevels:
             self._begin()
             return
         self._find_levels()
-        _check_content(self.place.name, self.manifest, found, is_finished=self.is_finished)
+        check_content(self.place.name, self.manifest, found, is_finished=self.is_finished)
         self.manifest = found
         if self.is_finished:
             self._pack()
@@ -203,10 +208,11 @@ class ZarrLevels:
     def _find_levels(self) -> None:
         finished = self._files.read_record(FINISHED)
         if finished is not None:
-            self._markers, self.is_finished = finished["levels"], True
+            self._markers, self.is_finished = read_levels(self._files, finished), True
         else:
             while (marker := self._files.read_record(level_name(len(self._markers)))) is not None:
                 self._markers.append(marker)
+        self.guard.check_levels(self._markers, is_finished=self.is_finished)
         self.sizes = [_sizes_of(marker) for marker in self._markers]
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -262,12 +268,34 @@ class ZarrLevels:
 
     def _read(self, t: int, names: list[str] | None = None) -> BodySlice:
         piece = self._read_slice(level_name(t), self._markers[t], names)
+        self.guard.check_place(t, piece, self._markers, self._bodies_of, is_finished=self.is_finished)
         return replace(piece, states=self._kept_states[t]) if t in self._kept_states else piece
 
+    def _bodies_of(self, t: int) -> BodySlice:
+        """A slice with nothing but the numbers of its bodies."""
+        marker = self._markers[t]
+        names = [name for name in ("members", "added", "expanded", "ended") if name in marker["arrays"]]
+        return self._read_slice(level_name(t), marker, names)
+
     def _read_slice(self, group: str, marker: Json, names: list[str] | None = None) -> BodySlice:
+        """``marker`` has been checked."""
         wanted = list(marker["arrays"]) if names is None else names
-        arrays = self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted})
-        return codec.from_arrays(marker, arrays, self._states)
+        return self._slice_of(group, marker, self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted}))
+
+    def _slice_of(self, group: str, marker: Json, arrays: codec.Arrays) -> BodySlice:
+        self.guard.check_arrays(group, marker, arrays, self._markers)
+        try:
+            piece = codec.from_arrays(marker, arrays, self._states)
+        except Unfit as error:
+            raise self.damaged(f"{spoken(group)}, array 'states': {error}") from error
+        self.guard.check_piece(group, piece)
+        return piece
+
+    def followers(self, t: int) -> Followers | None:
+        return self.guard.followers(t, self._markers, self.members, is_finished=self.is_finished)
+
+    def damaged(self, problem: str) -> Exception:
+        return self._files.damaged(problem)
 
     def n_arrays_of(self, t: int) -> int:
         return len(self._markers[t]["arrays"])
@@ -280,11 +308,18 @@ class ZarrLevels:
                 problems.append(f"{self.place.name}: level {t}: its commit marker is missing or differs")
         except DamagedStoreError as error:
             problems.append(str(error))
+        arrays = {}
         for name, about in marker["arrays"].items():
             try:
-                self._files.read_array(level_name(t), name, about)
+                arrays[name] = self._files.read_array(level_name(t), name, about)
             except DamagedStoreError as error:
                 problems.append(str(error))
+        try:
+            piece = self._slice_of(level_name(t), marker, arrays) if len(arrays) == len(marker["arrays"]) else None
+            if piece is not None:
+                self.guard.check_place(t, piece, self._markers, self._bodies_of, is_finished=self.is_finished)
+        except DamagedStoreError as error:
+            problems.append(str(error))
         return [problem.removesuffix(f" {REMEDY}") for problem in problems]
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -297,7 +332,10 @@ class ZarrLevels:
             marker = self._files.read_record(group)
             if marker is None:
                 raise DamagedStoreError(f"{self.place.name}: group {group} is missing. {REMEDY}")
+            self.guard.check_frontier(group, marker)
             pieces.append(self._read_slice(group, marker))
+        if self.manifest["content"]["levels"] != "derived":  # which has none, and begins anew
+            self.guard.check_whole_frontier(pieces, self._markers[-1], sum(sizes.n_bodies for sizes in self.sizes))
         return pieces
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
@@ -387,53 +425,6 @@ class ZarrLevels:
         nbytes = nbytes_of(self.place)
         size = "" if nbytes is None else f"{nbytes / 1e6:.1f} MB "
         return f"{size}in {'a temporary folder' if self.place.is_temporary else self.place.name}"
-
-
-def read_manifest(files: ZarrFiles) -> Json:
-    """What the root group says of the store, checked."""
-    manifest = files.raw_record(ROOT)
-    if manifest is None:
-        raise StoreNotFoundError(f"{files.name}: no slice store is there; enumerate_dag(world, store=...) makes one")
-    if manifest.get("format") != FORMAT:
-        raise StoreMismatchError(f"{files.name}: is a zarr group, but no slice store of empo_bi; choose another place")
-    if manifest.get("version") != VERSION:
-        raise StoreVersionError(
-            f"{files.name}: has version {manifest.get('version')!r} of the format, this empo_bi reads version {VERSION}; "
-            "enumerate again with overwrite=True, or use the empo_bi that made it"
-        )
-    checked = files.read_record(ROOT)
-    assert checked is not None
-    return checked
-
-
-_IF_EQUAL = ". If the worlds are equal for you, give them the same content_key, a text or a method that returns one"
-
-
-def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) -> None:
-    """Whether a store holds what is asked for: by name, all that its arrays depend on.
-
-    The DAG of a finished store does not depend on goals, whose bits can be computed anew when they are read.
-    """
-    parts = ["world", "horizon", "levels", "precision", *(() if is_finished else ("goals",))]
-    other = [part for part in parts if asked["content"].get(part) != found["content"].get(part)]
-    if other:
-        there, here = found["content"], asked["content"]
-        details = "; ".join(
-            "world: another map, or another source of its file, global values or attributes"
-            if part == "world"
-            else f"{part}: there {short_repr(there.get(part), 44)}, here {short_repr(here.get(part), 44)}"
-            for part in other
-        )
-        raise StoreMismatchError(
-            f"{name}: holds the DAG of {found.get('title')}, which differs in {', '.join(other)} from what is "
-            f"asked for ({details}). Choose another place, or replace it with overwrite=True (--overwrite)"
-            + (_IF_EQUAL if "world" in other and found["world"] is None else "")
-        )
-    if asked["content"]["world"] is None:
-        raise StoreMismatchError(
-            f"{name}: cannot tell whether this store was made for the same world; give the world an attribute or "
-            "method content_key, a text that is the same only for equal worlds, or pass overwrite=True"
-        )
 
 
 def _sizes_of(marker: Json) -> LevelSizes:
