@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
@@ -19,7 +18,7 @@ from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_o
 from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spot_check import check_some_states
-from empo_bi.errors import StoreMismatchError, StoreNotFoundError, WorldWarning, did_you_mean
+from empo_bi.errors import StoreMismatchError, StoreNotFoundError, did_you_mean
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
@@ -29,8 +28,9 @@ from empo_bi.runtime.blocks import active_cluster, checked_workers
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.layout import FORMAT, VERSION
+from empo_bi.store.records import printable
 from empo_bi.world.array_world import ArrayWorld, NumberedStates
-from empo_bi.world.gridworld import GridWorld, load_world
+from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.packed import PackedWorld
 from empo_bi.world.text import to_mapping
 
@@ -141,8 +141,11 @@ def _enumerated(
             "goals": goals_key,
         }
         manifest = manifest_of(world, content, explorer, stored_goals)
+        from empo_bi.store.stored_world import hold_to_world
+
         levels = on_disk = _open_or_create(world, place, manifest, watch.budget, compression, overwrite)
         is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
+        hold_to_world(on_disk, world, _goal_table(goals, is_stored=is_stored))
     was_there = len(levels) > 0
     watch.give_back = levels.give_back
     watch.owners = lambda: {"index of states": explorer.nbytes, "slices at hand": levels.cached_bytes}
@@ -177,6 +180,7 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     """
     from empo_bi.store.json_states import JsonStates
     from empo_bi.store.places import place_of
+    from empo_bi.store.stored_world import hold_to_world, stored_world
     from empo_bi.store.zarr_levels import ZarrLevels
 
     if path is None or isinstance(path, bool):
@@ -190,16 +194,17 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
         )
     content, given = manifest["content"], world
     if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
-        raise StoreMismatchError(f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world}")
+        raise StoreMismatchError(
+            f"{levels.place.name}: was made for {printable(manifest['title'])}, not for the world given, {world}"
+        )
     if world is None and manifest["world"] is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", WorldWarning)  # they were told when the store was made
-            world = load_world(manifest["world"])
+        world = stored_world(levels)
     goals = None if given is None else fixed_goals_of(given)
     table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
     if given is not None:
         table = _goal_table(goals, is_stored=goals is not None and goals.key() == content["goals"])
     keys = NumberedStates() if manifest.get("states") == "numbered" else None
+    hold_to_world(levels, keys if world is None else world, table)
     dag = Dag(
         world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table, keys=keys
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from empo_bi.dag.dag import Dag
 from empo_bi.enumeration import enumerate_dag, open_dag
-from empo_bi.errors import StoreMismatchError, StoreNotFoundError
+from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError
 from empo_bi.keeping import SOLUTION, inside, is_url
 from empo_bi.options import Params
 from empo_bi.results.levels import ARRAYS
@@ -110,6 +110,8 @@ def _world_of(run: dict[str, Any]) -> Any:
 
 
 def _with_world(dag: Dag, folder: Any) -> Dag:
+    if not dag.is_finished:
+        raise DamagedStoreError(f"{inside(folder.place, 'dag')}: {getattr(dag.levels, 'why_unfinished', 'is not finished')}")
     if dag.world is None:
         raise StoreMismatchError(
             f"{folder}: is of a world written in Python, which a folder cannot hold; use Python: "
@@ -140,8 +142,12 @@ def _only_solution(folder: Any) -> str | None:
 def _params_of(described: dict[str, Any]) -> Params:
     """Parameters as :meth:`Params.describe` wrote them."""
     given: dict[str, Any] = {name: float("inf") if value == "inf" else value for name, value in described.items()}
-    del given["believed_others"]
-    return Params(**given)
+    given.pop("believed_others", None)
+    try:
+        return Params(**given)
+    except (TypeError, ValueError) as error:
+        raise DamagedStoreError(f"the parameters of a solution cannot be what they are said to be ({error}); solve it again"
+                                ) from error  # fmt: skip
 
 
 def _parent(place: Any) -> Any:

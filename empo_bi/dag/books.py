@@ -11,6 +11,7 @@ import numpy.typing as npt
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import IndexArray, as_array, places_in
+from empo_bi.errors import short_repr
 from empo_bi.world.expand import KeyArray
 
 
@@ -122,6 +123,11 @@ class SharedStateBook:
     def _known_up_to(self, t: int) -> list[Any]:
         while self._n_read <= min(t, len(self._levels) - 1):
             for state in self._levels.head(self._n_read).states or ():
+                if not isinstance(state, tuple) or not state:
+                    raise self._levels.damaged(
+                        f"level {self._n_read}, array 'states': {short_repr(state)} does not begin with a step; if the "
+                        "world has decode_state, give the world"
+                    )
                 self._body_of[tuple(state[1:])] = len(self._states)
                 self._states.append(state)
             self._n_read += 1

@@ -28,9 +28,7 @@ class BodyCensus:
         """Count the next level; ``n_bodies`` are known by then. :class:`Unfit` if it has bodies that another one has."""
         t, bodies = self.n_levels, as_array(self._counted(piece))
         if n_bodies > len(self._level_B):
-            self._level_B = np.concatenate(
-                [self._level_B, np.full(n_bodies - len(self._level_B), NOWHERE, dtype=np.int32)]
-            )
+            self._level_B = np.concatenate([self._level_B, np.full(n_bodies - len(self._level_B), NOWHERE, dtype=np.int32)])
         where = spoken(level_name(t))
         if len(bodies) and int(bodies[-1]) >= len(self._level_B):
             raise Unfit(f"{where}: it has body {int(bodies[-1]):,}, but {len(self._level_B):,} are known")

@@ -187,7 +187,8 @@ def check_blosc_sizes(data: bytes, nbytes: int) -> None:
     unpacked, _, packed = struct.unpack_from("<III", data, 4)
     if packed != len(data) or unpacked != nbytes:
         raise ValueError(
-            f"a chunk of {len(data):,} bytes says that it has {packed:,} bytes and unpacks to {unpacked:,}; expected {nbytes:,}"
+            f"a chunk of {len(data):,} bytes says that it has {packed:,} bytes and unpacks to {unpacked:,}; expected "
+            f"{nbytes:,}"
         )
 
 

@@ -65,12 +65,16 @@ FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a text", _is_text)
 NUMBER = Kind("a finite number", lambda value: type(value) in (int, float) and -math.inf < value < math.inf)
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
-CHECKSUM = Kind("eight hexadecimal digits", lambda value: isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{8}", value)))
+CHECKSUM = Kind(
+    "eight hexadecimal digits", lambda value: isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{8}", value))
+)
 SHAPE = Kind("a list of one to three whole numbers", lambda value: listed(WHOLE).fits(value) and 1 <= len(value) <= 3)
 BODIES = Kind(
     "[first, past the last], or the name of an array",
-    lambda value: value in ("members", "added", "expanded")
-    or (listed(WHOLE).fits(value) and len(value) == 2 and value[0] <= value[1] <= MOST_BODIES),
+    lambda value: (
+        value in ("members", "added", "expanded")
+        or (listed(WHOLE).fits(value) and len(value) == 2 and value[0] <= value[1] <= MOST_BODIES)
+    ),
 )
 
 DAG_MANIFEST = {
@@ -157,7 +161,9 @@ def _refuse_constant(name: str) -> None:
     raise Unfit(f"it has {name}, which is not a number")
 
 
-def check_record(record: Any, required: Mapping[str, Kind], given: Mapping[str, Kind] | None = None, inside: str = "") -> None:
+def check_record(
+    record: Any, required: Mapping[str, Kind], given: Mapping[str, Kind] | None = None, inside: str = ""
+) -> None:
     """Whether a record has the ``required`` fields, each of its kind, and those that are ``given`` at all."""
     if not isinstance(record, dict):
         raise Unfit(f"{inside or 'the record'} is {shown(record)}; expected an object")
@@ -230,7 +236,9 @@ def check_solution_manifest(manifest: Json) -> None:
     check_agents("robots", content["robots"])
     goals, n_levels = manifest["goals"], manifest["horizon"] + 1
     if len(content["level_sizes"]) != n_levels or len(manifest.get("levels", content["level_sizes"])) != n_levels:
-        raise Unfit(f"field 'horizon' is {n_levels - 1:,}, but level sizes of {len(content['level_sizes']):,} levels are given")
+        raise Unfit(
+            f"field 'horizon' is {n_levels - 1:,}, but level sizes of {len(content['level_sizes']):,} levels are given"
+        )
     if len(goals) != len(content["humans"]) or not goals or {len(names) for names in goals} != {len(goals[0])}:
         raise Unfit("field 'goals' has to list equally many goals for each human")
     if any(len(profile) != len(content["robots"]) for profile in manifest["robot_profiles"]):

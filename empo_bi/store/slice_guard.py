@@ -1,7 +1,9 @@
-"""Everything that is read of a DAG's store passes here, from a folder, a zip file or a URL alike, and when it is verified."""
+"""Everything that is read of a DAG's store passes here: from a folder, a zip file or a URL, to be used or to be verified."""
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,20 +11,29 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.followers import Followers
+from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, as_array, places_in
 from empo_bi.store.body_census import BodyCensus
 from empo_bi.store.layout import level_name, spoken
 from empo_bi.store.records import Json, Unfit
-from empo_bi.store.slice_rules import Arrays, KeyCheck, StoreRules, check_bodies, check_levels, check_marker, check_slice, is_nested
+from empo_bi.store.slice_rules import (
+    Arrays,
+    KeyCheck,
+    StoreRules,
+    check_bodies,
+    check_levels,
+    check_marker,
+    check_slice,
+    is_nested,
+)
 from empo_bi.store.zarr_files import ZarrFiles
 
 LARGE = 1 << 16  # bodies that a level adds: from here on, their files are looked for before anything is made for them
 
 
 class SliceGuard:
-    """Refuses what is not as the format says, with an error that names store, level and array.
-"""
+    """Refuses what is not as the format says, with an error that names store, level and array."""
 
     def __init__(self, files: ZarrFiles, manifest: Json, *, has_states: bool) -> None:
         self._files = files
@@ -32,6 +43,7 @@ class SliceGuard:
         self._nested: tuple[int, bool] = (0, False)  # of how many levels, and whether they are
         self._census = None if self._rules.is_packed else BodyCensus(shares_bodies=self._rules.shares_bodies)
         self._followers: Followers | None = None
+        self._lock = threading.Lock()
 
     def use_keys_of(self, keys: Any) -> None:
         """Hold keys to what a world, or something else that reads them, says of them."""
@@ -55,7 +67,7 @@ class SliceGuard:
         with self._named():
             values = [last["value"], *(piece.value for piece in pieces)]
             n_added = sum(len(piece.added) for piece in pieces)
-            if n_bodies + n_added != last["n_known"] or any(a >= b for a, b in zip(values, values[1:], strict=False)):
+            if n_bodies + n_added != last["n_known"] or any(a >= b for a, b in itertools.pairwise(values)):
                 raise Unfit("the frontier has other bodies, or other levels, than its level has found")
             if self._rules.shares_bodies and pieces:
                 ahead = pieces[0]
@@ -70,9 +82,9 @@ class SliceGuard:
             n_bodies = markers[t - 1]["n_known"] if t else marker["n_bodies"]
         with self._named():
             check_slice(spoken(group), marker, arrays, self._rules, n_bodies, self._key_check)
-            if t == 0 and "key" in arrays and self._initial_key is not None:
-                if not np.array_equal(arrays["key"][:1], self._initial_key):
-                    raise Unfit(f"{spoken(group)}, array 'key': the first state is not the initial state of the world")
+            is_first = t == 0 and "key" in arrays and self._initial_key is not None
+            if is_first and not np.array_equal(arrays["key"][:1], self._initial_key):  # type: ignore[arg-type]
+                raise Unfit(f"{spoken(group)}, array 'key': the first state is not the initial state of the world")
 
     def check_piece(self, group: str, piece: BodySlice) -> None:
         """A slice by itself."""
@@ -80,10 +92,6 @@ class SliceGuard:
             check_bodies(spoken(group), piece)
             if piece.states is not None and len(piece.states) != len(piece.added):
                 raise Unfit(f"{spoken(group)}, array 'states': {len(piece.states):,} states for {len(piece.added):,} bodies")
-            if piece.states is not None and self._rules.shares_bodies:
-                for state in piece.states:
-                    if not isinstance(state, tuple) or not state or type(state[0]) is not int or state[0] != piece.value:
-                        raise Unfit(f"{spoken(group)}, array 'states': a state does not begin with the step, {piece.value}")
 
     def check_place(
         self, t: int, piece: BodySlice, markers: Sequence[Json], head: Callable[[int], BodySlice], *, is_finished: bool
@@ -91,11 +99,9 @@ class SliceGuard:
         """A slice among all levels; ``head(t)`` reads the bodies of one."""
         if self._census is None:
             return
-        while self._census.n_levels < len(markers):
-            u = self._census.n_levels
-            with self._named():
-                self._census.add(head(u), markers[-1]["n_known"])
-        with self._named():
+        with self._named(), self._lock:  # slices are read ahead by another thread
+            while self._census.n_levels < len(markers):
+                self._census.add(head(self._census.n_levels), markers[-1]["n_known"])
             self._census.check(t, piece, is_finished=is_finished)
 
     def followers(
@@ -133,7 +139,7 @@ class _Named:
 
 
 def check_followers(levels: Levels, t: int, n_profiles: int) -> None:
-    """Hold all transitions of a level to the next one, where its shape does not tell: a long look, for who verifies a store."""
+    """Hold all transitions of a level to the next one, where its shape does not tell: a long look, to verify a store."""
     followers, piece = levels.followers(t), levels[t]
     if followers is None:
         return
@@ -144,3 +150,19 @@ def check_followers(levels: Levels, t: int, n_profiles: int) -> None:
             assert source.succ_K is not None
             row_M = places_in(source.expanded, going_on)[1]
             followers.check(row_M, source.starts(n_profiles), n_profiles, source.succ_K)
+
+
+def check_distinct(levels: Levels) -> None:
+    """Whether no key, and no state of a world written in Python, is there twice."""
+    index, n_states = None, 0
+    states: set[Any] = set()
+    for t, piece in enumerate(levels.heads()):
+        if piece.key_BW is not None:
+            index = index or KeyIndex(piece.key_BW.shape[1])
+            index.add(piece.key_BW)
+        if piece.states is not None:
+            n_states += len(piece.states)
+            states.update(piece.states)
+        n_keys = piece.added.stop if index is not None and len(piece.added) else None  # type: ignore[union-attr]
+        if len(states) < n_states or (index is not None and n_keys is not None and len(index) < n_keys):
+            raise levels.damaged(f"level {t}: a state is there twice")

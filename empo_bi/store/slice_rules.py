@@ -112,9 +112,8 @@ def check_marker(where: str, marker: Any, rules: StoreRules, *, is_level: bool) 
     _check_bodies(where, marker, rules)
     if (marker["n_expanded"] > 0) != (marker["n_transitions"] > 0) or (not is_level and marker["n_expanded"]):
         raise Unfit(f"{where}: {marker['n_expanded']:,} bodies expanded, with {marker['n_transitions']:,} transitions")
-    if marker["n_expanded"] and "count" not in marker["arrays"]:
-        if marker["n_transitions"] != marker["n_expanded"] * rules.n_profiles:
-            raise Unfit(f"{where}: no array 'count', though there is not one transition for each body and profile")
+    if "count" not in marker["arrays"] and marker["n_transitions"] != marker["n_expanded"] * rules.n_profiles:
+        raise Unfit(f"{where}: no array 'count', though there is not one transition for each body and profile")
     _check_shapes(where, marker, _needed(marker, rules, is_level=is_level), _allowed(marker, rules))
 
 

@@ -95,8 +95,8 @@ class ZarrFiles:
             return np.empty(stored.shape, stored.dtype.newbyteorder("="))
         except (MemoryError, ValueError) as error:  # of a shape beyond what addresses can tell
             raise MemoryLimitError(
-                f"{self._where(group, name)}: there is no memory for {stored.dtype.name} {list(stored.shape)} ({error}). Use a "
-                "machine that has more of it"
+                f"{self._where(group, name)}: there is no memory for {stored.dtype.name} {list(stored.shape)} ({error}); "
+                "use a machine that has more of it"
             ) from error
 
     def read_pieces(self, group: str, name: str, about: Json, places: Bodies) -> Iterator[tuple[slice, Array]]:
@@ -135,7 +135,7 @@ class ZarrFiles:
         async def fetched() -> list[bytes | Exception | None]:  # in a list, since sync raises what it is given
             return [await self._get(key)]
 
-        return sync(fetched())[0]  # type: ignore[no-any-return]
+        return sync(fetched())[0]
 
     async def _get(self, key: str) -> bytes | Exception | None:
         """The bytes of a file; None if there is none, or what the store says of a damaged one.

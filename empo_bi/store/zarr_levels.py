@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from zarr.abc.store import Store
 
+from empo_bi.dag.followers import Followers
 from empo_bi.dag.levels import LevelSizes
 from empo_bi.dag.slices import Bodies, BodySlice
-from empo_bi.dag.followers import Followers
 from empo_bi.errors import (
     DamagedStoreError,
     StoreError,
@@ -32,7 +32,7 @@ from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG
 from empo_bi.store import codec
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import SliceCache
-from empo_bi.store.dag_manifest import check_content, read_levels, read_manifest
+from empo_bi.store.dag_manifest import END_IS_MISSING, UNFINISHED, check_content, read_end, read_manifest
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.layout import FINISHED, HEAD_ARRAYS, ROOT, frontier_name, is_our_name, level_name, spoken
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
@@ -78,12 +78,14 @@ class ZarrLevels:
     # --- opening ------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def open(cls, place: Place, states: JsonStates | None = None, *, cache_bytes: int = CACHE_BYTES) -> ZarrLevels:
-        """An existing store, finished or not, for reading."""
+    def open(
+        cls, place: Place, states: JsonStates | None = None, *, cache_bytes: int = CACHE_BYTES, mends: bool = False
+    ) -> ZarrLevels:
+        """An existing store, finished or not, for reading; who ``mends`` takes one whose end is damaged for unfinished."""
         store = place.for_reading()
         try:
             levels = cls(place, store, read_manifest(ZarrFiles(place.name, store)), states, cache_bytes=cache_bytes)
-            levels._find_levels()
+            levels._find_levels(mends=mends and not place.reads_zip_file)
             return levels
         except (StoreNotFoundError, DamagedStoreError):
             if place.zip_file is None or place.reads_zip_file or not place.zip_file.exists():
@@ -115,7 +117,7 @@ class ZarrLevels:
             if not place.exists:
                 return None
             try:
-                levels = cls.open(place, states, cache_bytes=cache_bytes)
+                levels = cls.open(place, states, cache_bytes=cache_bytes, mends=True)
             except StoreNotFoundError:
                 if place.reads_zip_file:
                     raise StoreMismatchError(f"{place.name}: is a zip file, but no slice store; use another name") from None
@@ -167,7 +169,7 @@ class ZarrLevels:
         if found is None or overwrite:
             self._begin()
             return
-        self._find_levels()
+        self._find_levels(mends=True)
         check_content(self.place.name, self.manifest, found, is_finished=self.is_finished)
         self.manifest = found
         if self.is_finished:
@@ -205,15 +207,23 @@ class ZarrLevels:
                 f"{self.place.name}: is no slice store, it has {short_repr(strangers[:5])}; choose an empty or new place"
             )
 
-    def _find_levels(self) -> None:
-        finished = self._files.read_record(FINISHED)
-        if finished is not None:
-            self._markers, self.is_finished = read_levels(self._files, finished), True
+    def _find_levels(self, *, mends: bool = False) -> None:
+        """Which levels there are. Who ``mends`` writes the record of the end anew, so it may be damaged."""
+        found = read_end(self._files, mends=mends)
+        if found is not None:
+            self._markers, self.is_finished = found, True
         else:
             while (marker := self._files.read_record(level_name(len(self._markers)))) is not None:
                 self._markers.append(marker)
         self.guard.check_levels(self._markers, is_finished=self.is_finished)
         self.sizes = [_sizes_of(marker) for marker in self._markers]
+
+    @property
+    def why_unfinished(self) -> str:
+        """What to do about a store without an end: a run that was killed, or a record that was deleted."""
+        if self._markers and self._markers[-1]["frontier"] == 0 and self.manifest["content"]["levels"] != "derived":
+            return END_IS_MISSING
+        return UNFINISHED
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -280,7 +290,9 @@ class ZarrLevels:
     def _read_slice(self, group: str, marker: Json, names: list[str] | None = None) -> BodySlice:
         """``marker`` has been checked."""
         wanted = list(marker["arrays"]) if names is None else names
-        return self._slice_of(group, marker, self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted}))
+        return self._slice_of(
+            group, marker, self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted})
+        )
 
     def _slice_of(self, group: str, marker: Json, arrays: codec.Arrays) -> BodySlice:
         self.guard.check_arrays(group, marker, arrays, self._markers)
@@ -331,7 +343,10 @@ class ZarrLevels:
             group = f"{frontier_name(len(self) - 1)}/{i}"
             marker = self._files.read_record(group)
             if marker is None:
-                raise DamagedStoreError(f"{self.place.name}: group {group} is missing. {REMEDY}")
+                missing = f"group {group} is missing"
+                if level_name(len(self)) in self._files.names():  # it may have been committed
+                    missing += f", and level {len(self)} has no commit marker (the attributes of its zarr.json)"
+                raise self.damaged(missing)
             self.guard.check_frontier(group, marker)
             pieces.append(self._read_slice(group, marker))
         if self.manifest["content"]["levels"] != "derived":  # which has none, and begins anew
