@@ -1,7 +1,7 @@
 """Use forged runs in every way there is, in a process of its own: ``python attack.py KIND,KIND,... FIRST N``.
 
 A line for each forgery that was met with anything but a clear error, or that changed numbers it could not change by rights.
-Ends with code 0 if it came to the end; a crash, a hang or too much memory shows as another code, or as the parent's patience.
+Ends with code 0 if it came to the end; a crash, a hang or too much memory shows as another code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ import scipy.sparse
 from forging import Tree, forged, put_tree, tree_of
 
 import empo_bi
-from empo_bi import ArrayWorld, EmpoError, Params, TooManyStatesError, enumerate_dag, load_world, open_dag, open_solution, solve
+from empo_bi import (
+    ArrayWorld,
+    EmpoError,
+    Params,
+    TooManyStatesError,
+    enumerate_dag,
+    load_world,
+    open_dag,
+    open_solution,
+    solve,
+)
 from empo_bi.store.verify import stores_at, verify_store
 from empo_bi.store.zarr_results import ZarrResults
 
@@ -153,7 +163,9 @@ def digest(*things: Any) -> str:
 def levels_of(dag: Any) -> str:
     slices = [dag.level(t) for t in range(dag.horizon + 1)]
     arrays = [(s.body_S, s.count_SJ, s.succ_K, s.prob_K, s.attained_SX) for s in slices]
-    return digest(*(array for level in arrays for array in level if array is not None), *map(dag.states, range(dag.horizon + 1)))
+    return digest(
+        *(array for level in arrays for array in level if array is not None), *map(dag.states, range(dag.horizon + 1))
+    )
 
 
 def solved(solution: Any) -> str:
@@ -252,7 +264,12 @@ def attack(kind: str, master: Tree, seeds: range, told: Callable[[str], None]) -
             if seed < 0:
                 expected[way] = text
             is_other = outcome == "fine" and way not in ("verify",) and expected.get(way, text) != text
-            if outcome == "WRONG" or (seed < 0 and outcome != "fine") or (is_other and not may_change_numbers(done)) or strangers:
+            if (
+                outcome == "WRONG"
+                or (seed < 0 and outcome != "fine")
+                or (is_other and not may_change_numbers(done))
+                or strangers
+            ):
                 print(f"FOUND seed {seed} {kind}, {way}: {outcome} {text[:300]} {strangers} after {done}"[:900], flush=True)
     return counts
 

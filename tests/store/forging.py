@@ -120,8 +120,9 @@ def signature(data: bytes) -> bytes:
 
 DEEP: Any = json.loads("[" * 500 + "]" * 500)
 NASTY: tuple[Any, ...] = (
-    -1, 0, 1, 2, 7, 2**31 - 1, 2**31, 2**32, 2**53, 10**12, 10**30, -(10**9), 1.5, 0.1, float("nan"), float("inf"), True, False,
-    None, "", "x", "array", "members", "added", "key", "../../etc/passwd", "\x1b[31m", "\ud800", "os:system", "float16", "uint8",
+    -1, 0, 1, 2, 7, 2**31 - 1, 2**31, 2**32, 2**53, 10**12, 10**30, -(10**9), 1.5, 0.1, float("nan"), float("inf"), True,
+    False, None, "", "x", "array", "members", "added", "key", "../../etc/passwd", "\x1b[31m", "\ud800", "os:system",
+    "float16", "uint8",
     [], {}, [0, 1], [1, 0], [0, 10**9], [-1, 1], [0, 2**40], [[]], {"a": 1}, DEEP, "y" * 10_000,
 )  # fmt: skip
 
@@ -243,7 +244,13 @@ def change_shape(tree: Tree, rng: random.Random) -> str:
         array = array[np.newaxis]
     put_array(tree, folder, np.ascontiguousarray(array), tells_shape=rng.random() < 0.9)
     group, _, name = folder.rpartition("/")
-    counts = {"succ": "n_transitions", "prob": "n_transitions", "members": "n_states", "key": "n_bodies", "count": "n_expanded"}
+    counts = {
+        "succ": "n_transitions",
+        "prob": "n_transitions",
+        "members": "n_states",
+        "key": "n_bodies",
+        "count": "n_expanded",
+    }
     if name in counts and rng.random() < 0.5:
         for file, record, _ in list(abouts_of(tree, group)):
             levels = record.get("levels")
@@ -279,7 +286,16 @@ def change_files(tree: Tree, rng: random.Random) -> str:
     return f"file {name}: that of {other}"
 
 
-CHANGES = (change_record, change_record, change_metadata, change_numbers, change_numbers, change_shape, change_packed, change_files)
+CHANGES = (
+    change_record,
+    change_record,
+    change_metadata,
+    change_numbers,
+    change_numbers,
+    change_shape,
+    change_packed,
+    change_files,
+)
 
 
 def forged(master: Tree, seed: int) -> tuple[Tree, list[str]]:
