@@ -148,6 +148,8 @@ class ZarrFiles:
             if not getattr(self._store, "_is_open", True):  # a zip file that nobody has read yet does not open itself
                 await self._store._open()
             found = await self._store.get(key, default_buffer_prototype())
+        except FileNotFoundError:  # not even the folder
+            return None
         except OSError:
             raise
         except Exception as error:

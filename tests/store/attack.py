@@ -41,7 +41,7 @@ from empo_bi.store.zarr_results import ZarrResults
 
 PARAMS = Params(zeta=2.0, beta_r=5.0, gamma_h=0.9, gamma_r=0.9)
 MEMORY = 3 << 30  # addresses beyond those taken before the first forgery
-PATIENCE = 30  # seconds for one forgery
+PATIENCE = 120  # seconds for one forgery, on a machine that does other things
 KINDS = ("grid", "keys", "array", "ring", "shared", "unfinished DAG", "unfinished solution")
 
 
@@ -255,7 +255,8 @@ def attack(kind: str, master: Tree, seeds: range, told: Callable[[str], None]) -
         with tempfile.TemporaryDirectory(prefix="empo_bi-attack-") as name:
             folder = Path(name) / "run"
             put_tree(tree, folder)
-            faulthandler.dump_traceback_later(PATIENCE, exit=True)
+            if seed >= 0:  # before that, kernels are compiled
+                faulthandler.dump_traceback_later(PATIENCE, exit=True)
             results = {way: attempted(use) for way, use in uses(folder, kind, seed).items()}
             faulthandler.cancel_dump_traceback_later()
             strangers = sorted(path.name for path in Path(name).iterdir() if path.name not in ("run", "run.lock"))
