@@ -31,7 +31,7 @@ def attacked(kinds: str, first: int, n: int, seconds: float) -> str:
 
 
 def test_forged_runs_of_all_kinds_are_met_with_clear_errors() -> None:
-    found = attacked(",".join(KINDS), 0, 30, 600)
+    found = attacked(",".join(KINDS), 0, 25, 600)
     assert not found, found
 
 
