@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import tempfile
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +21,7 @@ from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spill import SpillLimit
 from empo_bi.dag.spot_check import check_some_states
-from empo_bi.errors import (
-    DamagedStoreError,
-    StoreMismatchError,
-    StoreNotFoundError,
-    WorldWarning,
-    did_you_mean,
-    short_repr,
-)
+from empo_bi.errors import StoreMismatchError, StoreNotFoundError, did_you_mean, short_repr
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
@@ -39,21 +31,17 @@ from empo_bi.runtime.arguments import check_flags, check_function, check_kind
 from empo_bi.runtime.blocks import active_cluster, checked_workers
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
+from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.layout import FORMAT, VERSION
 from empo_bi.world.array_world import ArrayWorld, NumberedStates
-from empo_bi.world.gridworld import GridWorld, load_world
+from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.packed import PackedWorld
 from empo_bi.world.text import to_mapping
 
 if TYPE_CHECKING:
     from empo_bi.store.zarr_levels import ZarrLevels
 
-_IN_MANIFEST: dict[str, Any] = {
-    "title": str, "world": dict | None, "content": dict, "n_agents": int, "n_actions": int, "n_profiles": int,
-    "shares_bodies": bool, "humans": list | None, "goals": list | None,
-}  # fmt: skip
-_IN_CONTENT: dict[str, Any] = {"world": str | None, "horizon": int | None, "precision": str, "goals": str | None}
 _REMEDY = "shorten the horizon, or allow more"
 _REMEDY_IN_MEMORY = (
     f"Keep the levels on disk (store=PATH or True, in solve out=PATH; a given place can be continued), {_REMEDY}"
@@ -162,8 +150,11 @@ def _enumerated(
             "goals": goals_key,
         }
         manifest = manifest_of(world, content, explorer, stored_goals)
+        from empo_bi.store.stored_world import hold_to_world
+
         levels = on_disk = _open_or_create(world, place, manifest, watch.budget, compression, overwrite)
         is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
+        hold_to_world(on_disk, world, _goal_table(goals, is_stored=is_stored))
     was_there = len(levels) > 0
 
     def give_back() -> None:
@@ -206,6 +197,7 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     """
     from empo_bi.store.json_states import JsonStates
     from empo_bi.store.places import place_of
+    from empo_bi.store.stored_world import hold_to_world, stored_world
     from empo_bi.store.zarr_levels import ZarrLevels
 
     if path is None or isinstance(path, bool):
@@ -222,62 +214,24 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     manifest = levels.manifest
     if len(levels) == 0:
         raise StoreNotFoundError(_NOTHING_YET.format(place.name))
-    _check_manifest(manifest, levels.place.name)
     content, given = manifest["content"], world
     if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
-        raise StoreMismatchError(f"{levels.place.name}: was made for {manifest['title']}, not for the world given, {world}")
+        raise StoreMismatchError(
+            f"{levels.place.name}: was made for {one_line(manifest['title'])}, not for the world given, {world}"
+        )
     if world is None and manifest["world"] is not None:
-        world = remembered_world(manifest["world"], levels.place.name)
-    if world is not None:
-        _check_fits(manifest, world, levels.place.name)
+        world = stored_world(levels)
     goals = None if given is None else fixed_goals_of(given)
     table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
     if given is not None:
         table = _goal_table(goals, is_stored=goals is not None and goals.key() == content["goals"])
     keys = NumberedStates() if manifest.get("states") == "numbered" else None
+    hold_to_world(levels, keys if world is None else world, table)
     dag = Dag(
         world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table, keys=keys
     )
     dag.precision = content["precision"]
     return dag
-
-
-def remembered_world(mapping: Any, where: str) -> GridWorld:
-    """A gridworld from what a store or a run says of it. That is data: a text there would name a file, and is refused."""
-    if not isinstance(mapping, dict):
-        raise DamagedStoreError(f"{where}: its world is {short_repr(mapping, 40)}, not a mapping; make it anew")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WorldWarning)  # they were told when it was made
-        try:
-            return load_world(mapping)
-        except ValueError as error:
-            raise DamagedStoreError(f"{where}: its world cannot be loaded ({error}); make it anew") from error
-
-
-def _check_manifest(manifest: dict[str, Any], where: str) -> None:
-    """Whether a store says of itself what :func:`manifest_of` writes; it may be somebody else's."""
-    for holder, kinds in ((manifest, _IN_MANIFEST), (manifest.get("content"), _IN_CONTENT)):
-        for name, kind in kinds.items():
-            if not isinstance(holder, dict) or name not in holder or not isinstance(holder[name], kind):
-                raise DamagedStoreError(
-                    f"{where}: its metadata are wrong ({name}); make the store anew, with overwrite=True"
-                )
-    humans, goals = manifest["humans"], manifest["goals"]
-    is_listed = isinstance(humans, list) and isinstance(goals, list) and len(goals) == len(humans) > 0
-    is_right = is_listed and all(isinstance(names, list) and len(names) == len(goals[0]) for names in goals)
-    texts = itertools.chain(*goals) if is_right else ()
-    if (humans, goals) != (None, None) and not (is_right and all(isinstance(text, str) for text in texts)):
-        raise DamagedStoreError(f"{where}: its lists of goals are wrong; make the store anew, with overwrite=True")
-
-
-def _check_fits(manifest: dict[str, Any], world: Any, where: str) -> None:
-    """Whether a DAG has as many action profiles as its world, by which kernels find their way in its arrays."""
-    n_agents, n_actions = n_agents_of(world), int(world.action_space.n)
-    if [manifest[name] for name in ("n_agents", "n_actions", "n_profiles")] != [n_agents, n_actions, n_actions**n_agents]:
-        raise DamagedStoreError(
-            f"{where}: says that its world has {manifest['n_agents']} agents, {manifest['n_actions']} actions and "
-            f"{manifest['n_profiles']} profiles, and that world has {n_agents}, {n_actions} and {n_actions**n_agents}"
-        )
 
 
 def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: FixedGoals | None) -> dict[str, Any]:

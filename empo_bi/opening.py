@@ -9,7 +9,7 @@ from typing import Any
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.identity import horizon_of
-from empo_bi.enumeration import check_world, enumerate_dag, open_dag, remembered_world
+from empo_bi.enumeration import check_world, enumerate_dag, open_dag
 from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError, StoreNotFoundError, short_repr
 from empo_bi.keeping import SOLUTION, inside, is_url
 from empo_bi.options import params_from
@@ -94,6 +94,8 @@ def _world_for(folder: Any, run: Any, given: Any, trust: bool) -> Any:
     if given is not None or about is None:
         return given
     if about["mapping"] is not None:
+        from empo_bi.store.stored_world import remembered_world
+
         return remembered_world(about["mapping"], f"{folder}/manifest.json")
     reference = WorldReference(about["name"], about["source"], Path(about["folder"]), tuple(run["overrides"].items()))
     if trust is not True:
@@ -175,6 +177,8 @@ def _as_damage(what: str) -> Iterator[None]:
 
 
 def _with_world(dag: Dag, folder: Any) -> Dag:
+    if not dag.is_finished:
+        raise DamagedStoreError(f"{inside(folder.place, 'dag')}: {getattr(dag.levels, 'why_unfinished', 'is not finished')}")
     if dag.world is None:
         raise StoreMismatchError(
             f"{folder}: is of a world written in Python, which a folder cannot hold; use Python: "

@@ -15,8 +15,11 @@ from empo_bi import DamagedStoreError
 from empo_bi.backward.phases import PRECISIONS, Precision
 from empo_bi.keeping import UNTOLD, is_begun, results_for
 
-QUESTION: dict[str, Any] = {**dict.fromkeys(UNTOLD, "some key"), "params": {"zeta": 2.0}}
-ABOUT = {"horizon": 1}
+QUESTION: dict[str, Any] = {
+    **dict.fromkeys(UNTOLD, "some key"), "params": {"zeta": 2.0}, "human_params": None, "horizon": 1, "level_sizes": [1, 1],
+    "humans": [0], "robots": [1], "rest": "float16", "work": "float32", "phase_2": True,
+}  # fmt: skip
+ABOUT = {"title": "a world", "horizon": 1, "goals": [["a goal"]], "robot_profiles": [[0], [1]]}
 
 
 def begun(out: Path, question: dict[str, Any] = QUESTION) -> Any:
@@ -26,6 +29,10 @@ def begun(out: Path, question: dict[str, Any] = QUESTION) -> Any:
 
 def level() -> dict[str, Any]:
     return {"vr": np.array([-1.0])}
+
+
+def carry() -> dict[str, Any]:
+    return {"robot": np.array([-1.0])}
 
 
 # --- is_begun ---------------------------------------------------------------------------------------------------------
@@ -40,7 +47,7 @@ def test_nothing_is_begun_where_there_is_no_folder(tmp_path: Path) -> None:
 def test_results_are_begun_once_a_level_is_there_and_stay_so(tmp_path: Path) -> None:
     results = begun(tmp_path)
     assert not is_begun(tmp_path, QUESTION)
-    results.put(1, level(), level)
+    results.put(1, level(), carry)
     results.close()
     assert is_begun(tmp_path, QUESTION)
     results = begun(tmp_path)
@@ -63,7 +70,7 @@ def test_a_folder_that_was_begun_and_has_nothing_in_it_is_not_begun(tmp_path: Pa
 
 def test_another_question_is_not_begun(tmp_path: Path) -> None:
     results = begun(tmp_path)
-    results.put(1, level(), level)
+    results.put(1, level(), carry)
     results.close()
     assert not is_begun(tmp_path, {**QUESTION, "params": {"zeta": 3.0}})
     assert is_begun(tmp_path, QUESTION)
@@ -73,7 +80,7 @@ def test_another_question_is_not_begun(tmp_path: Path) -> None:
 def test_a_question_that_nobody_can_tell_from_others_is_never_begun(part: str, tmp_path: Path) -> None:
     question = {**QUESTION, part: None}
     results = begun(tmp_path, question)
-    results.put(1, level(), level)
+    results.put(1, level(), carry)
     results.close()
     assert not is_begun(tmp_path, question)
     (folder,) = folders(tmp_path)

@@ -130,6 +130,7 @@ class LevelBlocks:
                 inside, row_M = places_in(piece.expanded, body_S)
                 keep = goes_on[inside]
                 place_M, row_M = np.flatnonzero(inside)[keep], row_M[keep]
+                self._check_followers(t, i, piece, row_M)
                 yield from self._resting(i, piece, place_M, body_S[place_M], row_M, at_most)
 
     def of_states(self, t: int, place_M: IndexArray) -> Iterator[Block]:
@@ -141,6 +142,7 @@ class LevelBlocks:
         for i in self.dag.holders_of(t, body_M):
             for piece in self.dag.levels.stretches(i, self.dag.n_profiles, body_M):
                 inside, row_M = places_in(piece.expanded, body_M)
+                self._check_followers(t, i, piece, row_M)
                 yield from (block.awake() for block in self._resting(i, piece, place_M[inside], body_M[inside], row_M))
 
     def _sources(self, t: int) -> list[int]:
@@ -148,6 +150,13 @@ class LevelBlocks:
         last are still in the cache."""
         needed = self.dag.needed(t)
         return needed if t % 2 else needed[::-1]
+
+    def _check_followers(self, t: int, i: int, piece: BodySlice, row_M: IndexArray) -> None:
+        """Stored successors may be anything: those of level ``t`` have to be on the next one."""
+        followers = self.dag.levels.followers(t)
+        if followers is not None and piece.succ_K is not None:
+            start_E = None if piece.count_EJ is None else self._starts_of(i, piece)
+            followers.check(row_M, start_E, self.dag.n_profiles, piece.succ_K)
 
     def _resting(
         self, i: int, piece: BodySlice, place_M: IndexArray, body_M: IndexArray, row_M: IndexArray,

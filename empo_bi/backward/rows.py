@@ -107,6 +107,11 @@ class Table:
         is_prefix = n > 0 and int(plan.slot_S[-1]) == n - 1  # then a view will do
         return self.write[:n] if is_prefix else self.write[plan.slot_S]
 
+    @staticmethod
+    def n_rows_to_carry(plan: RowPlan) -> int:
+        """How many rows :meth:`rows_to_carry` has."""
+        return len(plan.slot_S) if plan.kept is None else plan.n_rows
+
     def restore(self, plan: RowPlan, carried: npt.NDArray[Any]) -> None:
         """Become what the table was when ``carried`` was taken from it."""
         if plan.kept is None:

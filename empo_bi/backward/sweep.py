@@ -55,6 +55,12 @@ class Strand(Pair):
         """Fill the tables with what was carried when the sweep was interrupted."""
         carried = self.sink.carried()
         for name, table in self._tables.items():
+            if name not in carried or len(carried[name]) != table.n_rows_to_carry(plan):
+                found = f"{len(carried[name]):,} rows" if name in carried else "nothing"
+                raise self.sink.damaged(
+                    f"the carry of level {self.sink.next_level + 1}, array {name!r}: found {found}; expected "
+                    f"{table.n_rows_to_carry(plan):,} rows"
+                )
             table.restore(plan, carried[name])
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import IndexArray, as_array, places_in
+from empo_bi.errors import short_repr
 from empo_bi.world.expand import KeyArray
 
 
@@ -53,6 +54,8 @@ class KeyBook:
             if piece.key_BW is not None:
                 self._index.add(piece.key_BW)
             self._n_indexed += 1
+            if len(self._index) != piece.added.stop and len(piece.added):  # type: ignore[union-attr]
+                raise self._levels.damaged(f"level {self._n_indexed - 1}, array 'key': a body is there twice")
         return self._index
 
     def keys(self, t: int, body_S: IndexArray) -> KeyArray:
@@ -102,6 +105,8 @@ class StateListBook:
             for t, piece in enumerate(self._levels.heads()):
                 places = ((t, body) for body in as_array(piece.added).tolist())
                 found.update(zip(piece.states or (), places, strict=True))
+            if len(found) < sum(sizes.n_bodies for sizes in self._levels.sizes):
+                raise self._levels.damaged("a state is there twice")
             self._found = found  # once it is complete
         return [self._found[state]] if state in self._found else []
 
@@ -118,9 +123,16 @@ class SharedStateBook:
     def _known_up_to(self, t: int) -> list[Any]:
         while self._n_read <= min(t, len(self._levels) - 1):
             for state in self._levels.head(self._n_read).states or ():
+                if not isinstance(state, tuple) or not state:
+                    raise self._levels.damaged(
+                        f"level {self._n_read}, array 'states': {short_repr(state)} does not begin with a step; if the "
+                        "world has decode_state, give the world"
+                    )
                 self._body_of[tuple(state[1:])] = len(self._states)
                 self._states.append(state)
             self._n_read += 1
+            if len(self._body_of) < len(self._states):
+                raise self._levels.damaged(f"level {self._n_read - 1}, array 'states': a state is there twice")
         return self._states
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:

@@ -111,6 +111,9 @@ class Dag:
         going_on = body_S[goes_on]
         sources = (piece for i in self.needed(t) for piece in self.levels.stretches(i, self.n_profiles, going_on))
         rows = transitions_of(going_on, sources, self.n_profiles)
+        followers = self.levels.followers(t)
+        if followers is not None:
+            followers.check_all(rows.succ_K)
         count_SJ = np.zeros((len(body_S), self.n_profiles), dtype=np.int64)
         count_SJ[goes_on] = rows.count_MJ
         n_humans, n_goals = (len(self.goals.humans), self.goals.n_goals) if self.goals else (0, 0)

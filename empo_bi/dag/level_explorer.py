@@ -118,4 +118,6 @@ class LevelExplorer(PythonExplorer):
             numbers, states = as_array(piece.added).tolist(), list(piece.states)
             self._waiting[piece.value] = numbers, states
             self._number_of.update(zip(states, numbers, strict=True))
+        if len(self._number_of) < sum(len(piece.added) for piece in frontier):
+            raise done.damaged("a state of the frontier is there twice")
         self.n_known = sum(len(piece.added) for piece in itertools.chain(done.heads(), frontier))

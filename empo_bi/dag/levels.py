@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from empo_bi.dag.followers import Followers
 from empo_bi.dag.slices import Bodies, BodySlice, IndexArray
 
 
@@ -56,6 +57,12 @@ class Levels(Protocol):
 
     def members(self, t: int) -> Bodies:
         """The bodies on a level."""
+
+    def followers(self, t: int) -> Followers | None:
+        """What holds successors of level ``t`` to the next level; None where there is nothing to doubt."""
+
+    def damaged(self, problem: str) -> Exception:
+        """What to raise if levels contradict each other."""
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         """Add a level. ``frontier`` tells what is known of levels to come, which a store keeps to continue from."""
@@ -119,6 +126,12 @@ class MemoryLevels:
 
     def members(self, t: int) -> Bodies:
         return self._slices[t].members
+
+    def followers(self, t: int) -> Followers | None:
+        return None
+
+    def damaged(self, problem: str) -> Exception:
+        return RuntimeError(f"{problem}; please report this")
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         self._slices.append(piece)

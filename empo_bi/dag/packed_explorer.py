@@ -182,6 +182,8 @@ class PackedExplorer:
             if piece.key_BW is not None:
                 self._index.add(piece.key_BW)
             self._expanding += [t] if len(piece.expanded) else []
+            if len(piece.added) and len(self._index) != piece.added.stop:  # type: ignore[union-attr]
+                raise done.damaged(f"level {t}, array 'key': a body is there twice")
         self._step = len(done)
         # Without a frontier everything has been found, if only its last record is missing.
         self._first, self._members = len(self._index), range(0)

@@ -168,6 +168,8 @@ class SharedExplorer(PythonExplorer):
             self._rests += [tuple(state[1:]) for state in piece.states or ()]
             expanded.append(as_array(piece.expanded))
         self._number_of = {rest: number for number, rest in enumerate(self._rests)}
+        if len(self._number_of) < len(self._rests):
+            raise done.damaged("a state is there twice")
         self.n_known = self._first = len(self._rests)
         self._is_expanded = np.zeros(self.n_known, dtype=np.bool_)
         self._is_expanded[np.concatenate(expanded)] = True

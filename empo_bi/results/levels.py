@@ -54,6 +54,9 @@ class ResultLevels(Protocol):
     def carried(self) -> Arrays:
         """What was carried with the last level."""
 
+    def damaged(self, problem: str) -> Exception:
+        """What to raise if arrays are not what a sweep or a solution expects of them."""
+
     def get(self, t: int, name: str) -> Array:
         """An array of a level, as it rests."""
 
@@ -103,6 +106,9 @@ class MemoryResults:
 
     def carried(self) -> Arrays:
         return {}
+
+    def damaged(self, problem: str) -> Exception:
+        return RuntimeError(f"{problem}; please report this")
 
     def get(self, t: int, name: str) -> Array:
         self._check_open()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,11 @@ import numpy.typing as npt
 
 from empo_bi.dag.spill import BlockArray
 from empo_bi.store.layout import CHUNK_BYTES
+from empo_bi.store.records import ARRAY_METADATA, WHOLE, Unfit, check_record, listed, parsed, shown
 
 _OURS = (["bytes", "blosc", "crc32c"], ["bytes", "crc32c"])  # names of codecs
+MOST_CHUNK_BYTES = 64 << 20  # of a chunk, unless a single row has more; ours have a sixteenth of it
+BLOSC_HEADER = 16
 
 Json = dict[str, Any]
 Array = npt.NDArray[Any]
@@ -123,58 +127,104 @@ class StoredArray:
     """What an array's metadata say of it, as far as reading asks for it; codecs by their names."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # with the order of bytes that chunks have
     chunk_shape: tuple[int, ...]
     codecs: list[str]
-    is_plain: bool = True  # little-endian, with chunks where we put them
+    separator: str = "/"
 
     @classmethod
     def from_json(cls, data: bytes) -> StoredArray:
-        """KeyError, TypeError or ValueError if this is no array's ``zarr.json``."""
-        found = json.loads(data)
-        if found["zarr_format"] != 3 or found["node_type"] != "array":
-            raise ValueError(f"{found['node_type']!r} of zarr format {found['zarr_format']!r}, not an array of format 3")
-        chunk_shape = found["chunk_grid"]["configuration"]["chunk_shape"]
-        codecs = [str(codec["name"]) for codec in found["codecs"]]
-        order = (found["codecs"][0].get("configuration") or {}).get("endian", "little")
-        keys = found["chunk_key_encoding"]
-        separator = (keys.get("configuration") or {}).get("separator", "/")
-        is_plain = (order, keys["name"], separator, found["chunk_grid"]["name"]) == ("little", "default", "/", "regular")
-        is_plain = is_plain and not found.get("storage_transformers")
-        return cls(tuple(found["shape"]), np.dtype(found["data_type"]), tuple(chunk_shape), codecs, is_plain)
+        """:class:`Unfit` if this is not an array's ``zarr.json``, or has codecs that the format does not know.
+
+        Other codecs are refused, not looked up: there is no telling what they are, and how large what they unpack.
+        """
+        found = parsed(data)
+        check_record(found, ARRAY_METADATA)
+        if found.get("storage_transformers"):
+            raise Unfit("it has storage transformers, which are not part of the format")
+        grid, keys = found["chunk_grid"], found["chunk_key_encoding"]
+        names = [codec.get("name") for codec in found["codecs"]]
+        if grid.get("name") != "regular" or keys.get("name") != "default" or names not in _OURS:
+            raise Unfit(
+                f"chunks {shown(grid.get('name'))} with keys {shown(keys.get('name'))} and codecs {shown(names)}; expected "
+                f"'regular', 'default' and {' or '.join(map(str, _OURS))}: write the array anew with these"
+            )
+        chunk_shape = _configured(grid, "chunk_shape", None)
+        separator = _configured(keys, "separator", "/")
+        endian = _configured(found["codecs"][0], "endian", "little")
+        if separator not in ("/", ".") or endian not in ("little", "big"):
+            raise Unfit(f"separator {shown(separator)} and order of bytes {shown(endian)} are not known")
+        dtype = np.dtype(found["data_type"]).newbyteorder("<" if endian == "little" else ">")
+        stored = cls(tuple(found["shape"]), dtype, _checked_chunks(chunk_shape, found["shape"]), names, separator)
+        if stored.chunk_bytes > max(MOST_CHUNK_BYTES, dtype.itemsize * math.prod(stored.shape[1:])):
+            raise Unfit(f"chunks of {list(stored.chunk_shape)} numbers are larger than any that are written")
+        return stored
 
     @property
-    def is_ours(self) -> bool:
-        """Whether it is laid out as :func:`array_files` does it: whole rows, codecs that we write."""
-        whole_rows = tuple(max(1, n) for n in self.shape[1:])
-        return (
-            self.is_plain
-            and self.codecs in _OURS
-            and len(self.chunk_shape) == len(self.shape)
-            and self.chunk_shape[1:] == whole_rows
+    def has_whole_rows(self) -> bool:
+        """Whether chunks are as :func:`array_files` makes them, so that some can be read without the others."""
+        return self.chunk_shape[1:] == tuple(max(1, n) for n in self.shape[1:])
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Of a chunk that is not compressed."""
+        return self.dtype.itemsize * math.prod(self.chunk_shape)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Chunks along each dimension."""
+        return tuple(math.ceil(n / size) for n, size in zip(self.shape, self.chunk_shape, strict=True))
+
+    def chunk_name(self, place: Sequence[int]) -> str:
+        """The file of a chunk, below the array's own name."""
+        return self.separator.join(["c", *map(str, place)])
+
+    def part(self, place: Sequence[int]) -> tuple[slice, ...]:
+        """What a chunk covers of the array."""
+        return tuple(slice(i * size, (i + 1) * size) for i, size in zip(place, self.chunk_shape, strict=True))
+
+    def decoded(self, data: bytes) -> Array:
+        """A chunk as :func:`array_files` wrote it; ValueError if it was changed, or is of another size than it should be."""
+        data, checksum = data[:-4], data[-4:]
+        if int(google_crc32c.value(data)).to_bytes(4, "little") != checksum:
+            raise ValueError("the checksum of a chunk differs")
+        if "blosc" in self.codecs:
+            check_blosc_sizes(data, self.chunk_bytes)
+            data = numcodecs.blosc.decompress(data)
+        elif len(data) != self.chunk_bytes:
+            raise ValueError(f"a chunk has {len(data):,} bytes; expected {self.chunk_bytes:,}")
+        return little_endian(np.frombuffer(data, dtype=self.dtype).reshape(self.chunk_shape))
+
+
+def check_blosc_sizes(data: bytes, nbytes: int) -> None:
+    """Whether a Blosc buffer says that it has as many bytes as it has, and unpacks to ``nbytes``.
+
+    Blosc believes its header: it would read beyond the end of the buffer, and take any amount of memory.
+    """
+    if len(data) < BLOSC_HEADER:
+        raise ValueError(f"a chunk has {len(data)} bytes, less than a header of Blosc")
+    unpacked, _, packed = struct.unpack_from("<III", data, 4)
+    if packed != len(data) or unpacked != nbytes:
+        raise ValueError(
+            f"a chunk of {len(data):,} bytes says that it has {packed:,} bytes and unpacks to {unpacked:,}; expected "
+            f"{nbytes:,}"
         )
 
-    @property
-    def n_chunks(self) -> int:
-        if 0 in self.shape:
-            return 0
-        return math.ceil(self.shape[0] / self.chunk_shape[0]) if self.shape else 1
+
+def _configured(thing: Json, name: str, default: Any) -> Any:
+    found = thing.get("configuration") or {}
+    return found.get(name, default) if isinstance(found, dict) else None
+
+
+def _checked_chunks(chunk_shape: Any, shape: list[int]) -> tuple[int, ...]:
+    if not listed(WHOLE).fits(chunk_shape) or len(chunk_shape) != len(shape) or 0 in chunk_shape:
+        raise Unfit(f"chunks of shape {shown(chunk_shape)} for an array of shape {shape}")
+    return tuple(chunk_shape)
 
 
 def chunk_name(c: int, n_dimensions: int) -> str:
     """The file of a chunk of whole rows, below the array's own name."""
     return "/".join(["c", *([str(c)] if n_dimensions else []), *["0"] * (n_dimensions - 1)])
-
-
-def decoded_chunk(data: Any, codecs: list[str], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
-    """A chunk as :func:`array_files` wrote it, by the names of its codecs; ValueError if it was changed."""
-    if codecs not in _OURS:
-        raise ValueError(f"codecs {codecs}, which empo_bi does not write")
-    data, checksum = data[:-4], data[-4:]
-    if int(google_crc32c.value(data)).to_bytes(4, "little") != checksum:
-        raise ValueError("the checksum of a chunk differs")
-    content = numcodecs.blosc.decompress(data) if "blosc" in codecs else data
-    return np.frombuffer(content, dtype=dtype.newbyteorder("<")).reshape(shape)
 
 
 def group_file(attributes: Json) -> bytes:

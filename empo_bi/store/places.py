@@ -70,6 +70,7 @@ class Place:
                 raise DamagedStoreError(
                     f"{self.name}: is no zip file, or only a part of one; choose another place, or remove it yourself"
                 )
+            self._check_members(self.zip_file)
             return ZipStore(self.zip_file, mode="r", read_only=True)
         self._refuse_a_file()
         if not self.folder.is_dir():
@@ -77,6 +78,19 @@ class Place:
             raise StoreNotFoundError(f"{self.name}: no such {what}; enumerate_dag(world, store={self.name!r}) makes it")
         refuse_links_in(self.folder)
         return LocalStore(self.folder, read_only=True)
+
+    def _check_members(self, zip_file: Path) -> None:
+        """Members are not compressed, since chunks are: nothing in the file can unpack to more than the file has."""
+        try:
+            with zipfile.ZipFile(zip_file) as packed:
+                squeezed = [info for info in packed.infolist() if info.compress_type != zipfile.ZIP_STORED]
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise DamagedStoreError(f"{self.name}: its list of members cannot be read ({error})") from error
+        if squeezed:
+            raise DamagedStoreError(
+                f"{self.name}: {len(squeezed):,} of its members are compressed, such as {squeezed[0].filename!r}; a store "
+                "has compressed chunks already, so unpack the file and pack it without compression (zip -0 -r)"
+            )
 
     def _refuse_a_file(self) -> None:
         assert self.folder is not None

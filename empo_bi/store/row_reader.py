@@ -21,7 +21,8 @@ class RowReader:
         self._files, self._group, self._name, self._about = files, group, name, about
         self._stored = files.described(group, name, about)
         self._at, self._last = -1, np.empty(0)
-        self._whole = None if self._stored.is_ours else files.read_array(group, name, about)  # chunks that others have made
+        # Others may have cut the array into other chunks.
+        self._whole = None if self._stored.has_whole_rows else files.read_array(group, name, about)
         self._n_summed, self._crc32 = 0, 0  # chunks read one after the other from the first, and their checksum
 
     def rows(self, first: int, stop: int) -> Array:
@@ -39,7 +40,8 @@ class RowReader:
         if c != self._at:
             self._at, self._last = -1, np.empty(0)  # the old one goes before the new one comes
             n_rows = self._stored.chunk_shape[0]
-            found = self._files.chunk(self._stored, c, self._group, self._name)
+            place = (c, *[0] * (len(self._stored.shape) - 1))
+            found = self._files.chunk(self._stored, place, self._group, self._name)
             self._at, self._last = c, found[: self._about["shape"][0] - c * n_rows]
             if c == self._n_summed:
                 self._sum_up()
@@ -47,5 +49,5 @@ class RowReader:
 
     def _sum_up(self) -> None:
         self._n_summed, self._crc32 = self._n_summed + 1, zlib.crc32(self._last.data.cast("B"), self._crc32)
-        if self._n_summed == self._stored.n_chunks and f"{self._crc32:08x}" != self._about["crc32"]:
-            raise self._files.damaged(self._group, self._name)
+        if self._n_summed == self._stored.grid[0] and f"{self._crc32:08x}" != self._about["crc32"]:
+            raise self._files.differs(self._group, self._name)

@@ -11,11 +11,16 @@ from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError, co
 from empo_bi.keeping import ARCHIVES, SOLUTION
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
+from empo_bi.store.dag_manifest import UNFINISHED
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.places import Place, place_of
+from empo_bi.store.records import is_packed
+from empo_bi.store.slice_guard import check_distinct, check_followers
+from empo_bi.store.stored_world import hold_to_world, stored_world
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.store.zarr_levels import ZarrLevels
 from empo_bi.store.zarr_results import ZarrResults, is_solution
+from empo_bi.world.array_world import NumberedStates
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,12 @@ class Verification:
     n_levels: int
     n_arrays: int
     damage: list[str]
+    remedy: str = UNFINISHED  # what to do about a store that is not finished
 
     def __str__(self) -> str:
         if not self.is_finished and not self.n_levels and not self.damage:
-            return f"{self.name}: begun, and nothing is finished yet (unfinished: run the same command again to continue)"
-        state = "finished" if self.is_finished else "unfinished: run the same command again to continue"
+            return f"{self.name}: begun, and nothing is finished yet ({UNFINISHED})"
+        state = "finished" if self.is_finished else self.remedy
         verdict = f"{counted(len(self.damage), 'problem')} found" if self.damage else "all checksums agree"
         head = f"{self.name}: {self.title}, {counted(self.n_levels, 'level')} ({state}), "
         return "\n".join([head + f"{counted(self.n_arrays, 'array')} checked: {verdict}", *self.damage])
@@ -52,21 +58,52 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
     """
     place = place_of(path)
     try:
-        if is_solution(place):
+        if is_solution(place) or (place.folder is not None and place.folder.name.startswith(SOLUTION) and place.exists):
             return _verify_solution(ZarrResults.open(place), progress)
-        levels = ZarrLevels.open(place, JsonStates(None), cache_bytes=0)
+        levels = ZarrLevels.open(place, JsonStates(None))
     except StoreNotFoundError:
         if not is_begun(place):
             raise
         return Verification(place.name, "", is_finished=False, n_levels=0, n_arrays=0, damage=[])
-    n_arrays, damage = _check_levels(levels, range(len(levels)), progress)
+    damage = _hold_to_world(levels)
+    n_arrays, found = _check_levels(levels, range(len(levels)), progress)
+    damage += found or _problems_between(levels)
     if len(levels) and not levels.is_finished:
         try:
             levels.frontier()
         except DamagedStoreError as error:
             damage.append(str(error))
-    title = one_line(str(levels.manifest.get("title")))
-    return Verification(levels.place.name, title, levels.is_finished, len(levels), n_arrays, damage)
+        if _has_solutions(place):  # which come after the end
+            damage.append(f"{place.name}: {levels.why_unfinished}")
+    name, title = levels.place.name, one_line(levels.manifest["title"])
+    return Verification(name, title, levels.is_finished, len(levels), n_arrays, damage, levels.why_unfinished)
+
+
+def _hold_to_world(levels: ZarrLevels) -> list[str]:
+    """Let the store's own world say what its keys may be; what is wrong with that world."""
+    manifest = levels.manifest
+    try:
+        world = NumberedStates() if manifest["world"] is None else stored_world(levels)
+        if is_packed(manifest):
+            hold_to_world(levels, world, None)
+    except DamagedStoreError as error:
+        return [str(error)]
+    return []
+
+
+def _problems_between(levels: ZarrLevels) -> list[str]:
+    """What is wrong between levels each of which is sound: transitions that leave them, states that are there twice."""
+    try:
+        for t in range(len(levels)):
+            check_followers(levels, t, levels.manifest["n_profiles"])
+        check_distinct(levels)
+    except DamagedStoreError as error:
+        return [str(error)]
+    return []
+
+
+def _has_solutions(place: Place) -> bool:
+    return place.folder is not None and place.folder.name == "dag" and any(place.folder.parent.glob("solution-*/zarr.json"))
 
 
 def is_begun(place: Place) -> bool:
@@ -102,7 +139,7 @@ def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
             results.carried()
         except DamagedStoreError as error:
             damage.append(str(error))
-    title = f"solution of {one_line(str(results.manifest.get('title')))}"
+    title = f"solution of {one_line(results.manifest['title'])}"
     return Verification(results.place.name, title, is_finished, len(results.levels), n_arrays, damage)
 
 

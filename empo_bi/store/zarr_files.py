@@ -10,15 +10,15 @@ import bisect
 import contextlib
 import itertools
 import json
+import math
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numcodecs.blosc
 import numpy as np
-import zarr
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
@@ -26,7 +26,7 @@ from zarr.storage import FsspecStore
 
 from empo_bi.dag.slices import Bodies
 from empo_bi.dag.spill import BlockArray
-from empo_bi.errors import DamagedStoreError
+from empo_bi.errors import DamagedStoreError, MemoryLimitError
 from empo_bi.store.encoded import (
     Array,
     Compression,
@@ -34,11 +34,11 @@ from empo_bi.store.encoded import (
     StoredArray,
     array_files,
     chunk_name,
-    decoded_chunk,
     group_file,
     little_endian,
 )
 from empo_bi.store.layout import ATTRIBUTE, ROOT, spoken
+from empo_bi.store.records import OBJECT, check_record, one_of, parsed
 
 REMEDY = (
     "To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True (--overwrite), or delete it"
@@ -51,7 +51,6 @@ class ZarrFiles:
     def __init__(self, name: str, store: Store, remedy: str = REMEDY) -> None:
         """``remedy`` tells what to do about damage."""
         self.name, self._store, self._remedy = name, store, remedy
-        self._mode: Literal["r", "r+"] = "r" if store.read_only else "r+"  # for reading; some stores cannot become read-only
 
     def write_array(
         self, group: str, name: str, array: Array | BlockArray, dimensions: tuple[str, ...], compression: Compression
@@ -86,20 +85,29 @@ class ZarrFiles:
     def _array(self, group: str, name: str, about: Json, metadata: Any, first: Any) -> Array:
         """An array from its metadata and its first chunk; further chunks are fetched one by one."""
         stored = self._described(group, name, about, metadata)
-        array: Array = np.empty(stored.shape, stored.dtype)
-        if stored.is_ours:
-            for c in range(stored.n_chunks):
-                chunk = self.chunk(stored, c, group, name, first if c == 0 else None)
-                if array.ndim:
-                    rows = array[c * stored.chunk_shape[0] :][: stored.chunk_shape[0]]
-                    rows[...] = chunk[: len(rows)]
-                else:
-                    array[...] = chunk
-        else:  # somebody else's codecs or chunks
-            array = self._by_zarr(group, name)
+        at_hand = {stored.chunk_name([0] * len(stored.shape)): first} if stored.separator == "/" else {}
+        if math.prod(stored.grid) > 1:  # there is no last chunk where a size is made up: look before memory is taken
+            last = [n - 1 for n in stored.grid]
+            at_hand[stored.chunk_name(last)] = self._file(f"{group}/{name}/{stored.chunk_name(last)}")
+            if at_hand[stored.chunk_name(last)] is None:
+                raise self.differs(group, name)
+        array = self._room_for(stored, group, name)
+        for place in _places(stored):
+            chunk = self.chunk(stored, place, group, name, at_hand.pop(stored.chunk_name(place), None))
+            part = array[stored.part(place)]
+            part[...] = chunk[tuple(map(slice, part.shape))]
         if f"{_checksum_of(array):08x}" != about["crc32"]:
-            raise self.damaged(group, name)
+            raise self.differs(group, name)
         return array
+
+    def _room_for(self, stored: StoredArray, group: str, name: str) -> Array:
+        try:
+            return np.empty(stored.shape, stored.dtype.newbyteorder("="))
+        except (MemoryError, ValueError) as error:  # of a shape beyond what addresses can tell
+            raise MemoryLimitError(
+                f"{self._where(group, name)}: there is no memory for {stored.dtype.name} {list(stored.shape)} ({error}); "
+                "use a machine that has more of it"
+            ) from error
 
     def read_pieces(self, group: str, name: str, about: Json, places: Bodies) -> Iterator[tuple[slice, Array]]:
         """Some rows of an array, a chunk at a time: which of ``places`` they are, and the rows.
@@ -108,14 +116,15 @@ class ZarrFiles:
         where all rows are asked for.
         """
         stored = self.described(group, name, about)
-        if not stored.is_ours:
+        if not stored.has_whole_rows or not stored.shape:
             rows = self.read_array(group, name, about)
             yield slice(0, len(places)), rows[places.start : places.stop] if isinstance(places, range) else rows[places]
             return
         n_rows, crc32 = stored.chunk_shape[0], 0
         for c in _chunks_of(places, n_rows):
             first = c * n_rows
-            chunk = self.chunk(stored, c, group, name)[: about["shape"][0] - first]
+            place = (c, *[0] * (len(stored.shape) - 1))
+            chunk = self.chunk(stored, place, group, name)[: about["shape"][0] - first]
             crc32 = zlib.crc32(chunk.data.cast("B"), crc32)
             begin, end = (bisect.bisect_left(places, row) for row in (first, first + n_rows))
             if isinstance(places, range):
@@ -123,7 +132,20 @@ class ZarrFiles:
             else:
                 yield slice(begin, end), chunk[places[begin:end] - first]
         if isinstance(places, range) and len(places) == about["shape"][0] and f"{crc32:08x}" != about["crc32"]:
-            raise self.damaged(group, name)
+            raise self.differs(group, name)
+
+    def check_there(self, group: str, name: str, about: Json) -> None:
+        """Whether an array has the shape that its marker says, and a last chunk; nothing else of it is read."""
+        stored = self.described(group, name, about)
+        last = stored.chunk_name([max(1, n) - 1 for n in stored.grid])
+        if self._file(f"{group}/{name}/{last}") is None:
+            raise self.differs(group, name)
+
+    def _file(self, key: str) -> bytes | Exception | None:
+        async def fetched() -> list[bytes | Exception | None]:  # in a list, since sync raises what it is given
+            return [await self._get(key)]
+
+        return sync(fetched())[0]
 
     async def _get(self, key: str) -> bytes | Exception | None:
         """The bytes of a file; None if there is none, or what the store says of a damaged one.
@@ -134,6 +156,8 @@ class ZarrFiles:
             if not getattr(self._store, "_is_open", True):  # a zip file that nobody has read yet does not open itself
                 await self._store._open()
             found = await self._store.get(key, default_buffer_prototype())
+        except FileNotFoundError:  # not even the folder
+            return None
         except OSError:
             raise
         except Exception as error:
@@ -142,7 +166,7 @@ class ZarrFiles:
 
     def described(self, group: str, name: str, about: Json) -> StoredArray:
         """What an array's metadata say of it, if that is what was written."""
-        return self._described(group, name, about, sync(self._get(f"{group}/{name}/zarr.json")))
+        return self._described(group, name, about, self._file(f"{group}/{name}/zarr.json"))
 
     def _described(self, group: str, name: str, about: Json, metadata: Any) -> StoredArray:
         """An array that is as it was written, to judge by its metadata."""
@@ -152,7 +176,7 @@ class ZarrFiles:
         try:
             stored = StoredArray.from_json(_bytes(metadata))
         except Exception as error:  # whatever damaged metadata lead to
-            raise DamagedStoreError(f"{where}: cannot be read ({error!r}). {self._remedy}") from error
+            raise DamagedStoreError(f"{where}: cannot be read (its metadata: {error}). {self._remedy}") from error
         if list(stored.shape) != about["shape"] or stored.dtype.name != about["dtype"]:
             raise DamagedStoreError(
                 f"{where}: found {stored.dtype.name} {list(stored.shape)}, not {about['dtype']} {about['shape']}. "
@@ -160,33 +184,30 @@ class ZarrFiles:
             )
         return stored
 
-    def _by_zarr(self, group: str, name: str) -> Array:
-        try:
-            return np.asarray(zarr.open_array(self._store, path=f"{group}/{name}", mode=self._mode, zarr_format=3)[...])
-        except Exception as error:  # whatever a codec says of damaged bytes
-            raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
+    def chunk(self, stored: StoredArray, place: Sequence[int], group: str, name: str, found: Any = None) -> Array:
+        """A chunk, filled up where it is the last one; ``found`` has its bytes if they are there already.
 
-    def chunk(self, stored: StoredArray, c: int, group: str, name: str, found: Any = None) -> Array:
-        """A chunk of whole rows, filled up where it is the last one; ``found`` has its bytes if they are there already.
-
-        Decoded here: zarr's threads would keep 20 MB for themselves, and read zeros where a chunk is missing.
+        Decoded here: zarr's threads would keep 20 MB for themselves, read zeros where a chunk is missing, and look up any
+        codec that metadata name.
         """
         if found is None:
-            found = sync(self._get(f"{group}/{name}/{chunk_name(c, len(stored.shape))}"))
+            found = self._file(f"{group}/{name}/{stored.chunk_name(place)}")
         if found is None:
-            raise self.damaged(group, name)
+            raise self.differs(group, name)
         try:
-            return decoded_chunk(_bytes(found), stored.codecs, stored.dtype, stored.chunk_shape)
+            return stored.decoded(_bytes(found))
         except Exception as error:  # whatever a codec says of damaged bytes
             raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
+
+    def damaged(self, problem: Any) -> DamagedStoreError:
+        """What is wrong with something that was read, as an error that names the store and says what to do."""
+        return DamagedStoreError(f"{self.name}: {problem}. {self._remedy}")
 
     def _where(self, group: str, name: str) -> str:
         return f"{self.name}: {spoken(group)}, array {name!r}"
 
-    def damaged(self, group: str, name: str) -> DamagedStoreError:
-        return DamagedStoreError(
-            f"{self._where(group, name)}: its checksum differs, so a chunk is missing or was changed. {self._remedy}"
-        )
+    def differs(self, group: str, name: str) -> DamagedStoreError:
+        return self.damaged(f"{spoken(group)}, array {name!r}: its checksum differs, so a chunk is missing or was changed")
 
     def write_record(self, group: str, content: Json) -> None:
         """Write a record as the attributes of a group, with a checksum: a changed digit there is as bad as elsewhere."""
@@ -213,27 +234,23 @@ class ZarrFiles:
             return None
         content = {name: value for name, value in found.items() if name != "crc32"}
         if found.get("crc32") != _checksum_of_json(content):
-            raise DamagedStoreError(
-                f"{self.name}: the metadata of {spoken(group)}: its checksum differs, so it was changed. {self._remedy}"
-            )
+            raise self.damaged(f"the metadata of {spoken(group)}: its checksum differs, so it was changed")
         return content
 
     def raw_record(self, group: str) -> Json | None:
         """A record that has not been checked: empty if the group has none, None if there is no group."""
-        try:
-            attributes = dict(zarr.open_group(self._store, path=group, mode=self._mode, zarr_format=3).attrs)
-        except FileNotFoundError:
+        found = self._file(f"{group}/zarr.json".lstrip("/"))
+        if found is None:
             return None
-        except OSError:
-            raise
-        except Exception as error:  # whatever zarr says of damaged metadata
+        try:
+            metadata = parsed(_bytes(found))
+            check_record(metadata, {"zarr_format": one_of(3), "node_type": one_of("group")}, {"attributes": OBJECT})
+        except Exception as error:  # also whatever a store says of damaged bytes
             if self._is_torn(group):
                 return None
-            raise DamagedStoreError(
-                f"{self.name}: the metadata of {spoken(group)} cannot be read ({error!r}). {self._remedy}"
-            ) from error
-        found = attributes.get(ATTRIBUTE)
-        return found if isinstance(found, dict) else {}
+            raise self.damaged(f"the metadata of {spoken(group)} cannot be read ({error})") from error
+        record = metadata.get("attributes", {}).get(ATTRIBUTE)
+        return record if isinstance(record, dict) else {}
 
     def _is_torn(self, group: str) -> bool:
         """Whether a record is the last thing that a killed process wrote, and only a part of it came to be.
@@ -289,6 +306,11 @@ def one_blosc_thread() -> Iterator[None]:
         yield
     finally:
         numcodecs.blosc.set_nthreads(before)
+
+
+def _places(stored: StoredArray) -> Iterator[tuple[int, ...]]:
+    """Of all chunks of an array."""
+    return itertools.product(*map(range, stored.grid))
 
 
 def _chunks_of(places: Bodies, n_rows: int) -> Iterable[int]:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from zarr.abc.store import Store
 
+from empo_bi.dag.followers import Followers
 from empo_bi.dag.levels import LevelSizes
-from empo_bi.dag.slices import Bodies, BodySlice, IndexArray, places_in
+from empo_bi.dag.slices import Bodies, BodySlice, IndexArray
 from empo_bi.errors import (
     DamagedStoreError,
     StoreError,
@@ -31,22 +32,24 @@ from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, STRETCH_BYTES
 from empo_bi.store import codec
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import SliceCache
+from empo_bi.store.dag_manifest import END_IS_MISSING, UNFINISHED, check_content, read_end, read_manifest
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.layout import (
     BODY_ARRAYS,
     FINISHED,
-    FORMAT,
     HEAD_ARRAYS,
     ROOT,
     TRANSITIONS,
-    VERSION,
     frontier_name,
     is_our_name,
     level_name,
+    spoken,
 )
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
+from empo_bi.store.records import Unfit
 from empo_bi.store.reporting import reporting
-from empo_bi.store.row_reader import RowReader
+from empo_bi.store.slice_guard import SliceGuard
+from empo_bi.store.stretches import read_stretches
 from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles
 
 
@@ -71,6 +74,7 @@ class ZarrLevels:
         """``states`` translates the states of Python worlds; ``compression`` is None for a store that is only read."""
         self.place, self.manifest = place, manifest
         self._files, self._states, self._compression = ZarrFiles(place.name, store), states, compression
+        self.guard = SliceGuard(self._files, manifest, has_states=states is not None)
         self._markers: list[Json] = []
         self.sizes: list[LevelSizes] = []
         self.is_finished = False
@@ -86,12 +90,14 @@ class ZarrLevels:
     # --- opening ------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def open(cls, place: Place, states: JsonStates | None = None, *, cache_bytes: int = CACHE_BYTES) -> ZarrLevels:
-        """An existing store, finished or not, for reading."""
+    def open(
+        cls, place: Place, states: JsonStates | None = None, *, cache_bytes: int = CACHE_BYTES, mends: bool = False
+    ) -> ZarrLevels:
+        """An existing store, finished or not, for reading; who ``mends`` takes one whose end is damaged for unfinished."""
         store = place.for_reading()
         try:
             levels = cls(place, store, read_manifest(ZarrFiles(place.name, store)), states, cache_bytes=cache_bytes)
-            levels._find_levels()
+            levels._find_levels(mends=mends and not place.reads_zip_file)
             return levels
         except (StoreNotFoundError, DamagedStoreError):
             if place.zip_file is None or place.reads_zip_file or not place.zip_file.exists():
@@ -123,7 +129,7 @@ class ZarrLevels:
             if not place.exists:
                 return None
             try:
-                levels = cls.open(place, states, cache_bytes=cache_bytes)
+                levels = cls.open(place, states, cache_bytes=cache_bytes, mends=True)
             except StoreNotFoundError:
                 if place.reads_zip_file:
                     raise StoreMismatchError(f"{place.name}: is a zip file, but no slice store; use another name") from None
@@ -138,7 +144,7 @@ class ZarrLevels:
                 return None
             if overwrite:
                 return None
-            _check_content(place.name, manifest, levels.manifest, is_finished=levels.is_finished)
+            check_content(place.name, manifest, levels.manifest, is_finished=levels.is_finished)
             is_complete = levels.is_finished and (place.zip_file is None or place.reads_zip_file)
             return levels if is_complete else None
 
@@ -175,8 +181,8 @@ class ZarrLevels:
         if found is None or overwrite:
             self._begin()
             return
-        self._find_levels()
-        _check_content(self.place.name, self.manifest, found, is_finished=self.is_finished)
+        self._find_levels(mends=True)
+        check_content(self.place.name, self.manifest, found, is_finished=self.is_finished)
         self.manifest = found
         if self.is_finished:
             self._pack()
@@ -214,14 +220,23 @@ class ZarrLevels:
                 f"{self.place.name}: is no slice store, it has {short_repr(strangers[:5])}; choose an empty or new place"
             )
 
-    def _find_levels(self) -> None:
-        finished = self._files.read_record(FINISHED)
-        if finished is not None:
-            self._markers, self.is_finished = finished["levels"], True
+    def _find_levels(self, *, mends: bool = False) -> None:
+        """Which levels there are. Who ``mends`` writes the record of the end anew, so it may be damaged."""
+        found = read_end(self._files, mends=mends)
+        if found is not None:
+            self._markers, self.is_finished = found, True
         else:
             while (marker := self._files.read_record(level_name(len(self._markers)))) is not None:
                 self._markers.append(marker)
+        self.guard.check_levels(self._markers, is_finished=self.is_finished)
         self.sizes[:] = map(_sizes_of, self._markers)
+
+    @property
+    def why_unfinished(self) -> str:
+        """What to do about a store without an end: a run that was killed, or a record that was deleted."""
+        if self._markers and self._markers[-1]["frontier"] == 0 and self.manifest["content"]["levels"] != "derived":
+            return END_IS_MISSING
+        return UNFINISHED
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -264,20 +279,11 @@ class ZarrLevels:
         if self._is_held_whole(t):
             yield self._cache.get(t)
             return
-        head, abouts = self._read(t, self._present(t, BODY_ARRAYS)), self._markers[t]["arrays"]
-        read = {name: RowReader(self._files, level_name(t), name, abouts[name]) for name in self._present(t, TRANSITIONS)}
-        n_rows, begin = max(1, STRETCH_BYTES // (16 * n_profiles)), 0
-        for first in range(0, len(head.expanded), n_rows):
-            expanded = head.expanded[first : first + n_rows]
-            count_EJ = read["count"].rows(first, first + n_rows) if "count" in read else None
-            n_entries = len(expanded) * n_profiles if count_EJ is None else int(count_EJ.sum(dtype=np.int64))
-            end = begin + n_entries
-            if wanted is None or places_in(expanded, wanted)[0].any():
-                yield replace(
-                    head, expanded=expanded, count_EJ=count_EJ, succ_K=read["succ"].rows(begin, end).astype(np.int32),
-                    prob_K=read["prob"].rows(begin, end) if "prob" in read else None,
-                )  # fmt: skip
-            begin = end
+        yield from self._stretches(t, n_profiles, wanted)
+
+    def _stretches(self, t: int, n_profiles: int, wanted: IndexArray | None = None) -> Iterator[BodySlice]:
+        head = self._read(t, self._present(t, BODY_ARRAYS))
+        return read_stretches(self._files, self.guard, self._markers[t], head, n_profiles, STRETCH_BYTES, wanted)
 
     def head(self, t: int) -> BodySlice:
         self._check_open()
@@ -315,12 +321,34 @@ class ZarrLevels:
 
     def _read(self, t: int, names: list[str] | None = None) -> BodySlice:
         piece = self._read_slice(level_name(t), self._markers[t], names)
+        self.guard.check_place(t, piece, self._markers, self._bodies_of, is_finished=self.is_finished)
         return replace(piece, states=self._kept_states[t]) if t in self._kept_states else piece
 
+    def _bodies_of(self, t: int) -> BodySlice:
+        """A slice with nothing but the numbers of its bodies."""
+        return self._read_slice(level_name(t), self._markers[t], self._present(t, BODY_ARRAYS))
+
     def _read_slice(self, group: str, marker: Json, names: list[str] | None = None) -> BodySlice:
+        """``marker`` has been checked."""
         wanted = list(marker["arrays"]) if names is None else names
-        arrays = self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted})
-        return codec.from_arrays(marker, arrays, self._states)
+        return self._slice_of(
+            group, marker, self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted})
+        )
+
+    def _slice_of(self, group: str, marker: Json, arrays: codec.Arrays) -> BodySlice:
+        self.guard.check_arrays(group, marker, arrays, self._markers)
+        try:
+            piece = codec.from_arrays(marker, arrays, self._states)
+        except Unfit as error:
+            raise self.damaged(f"{spoken(group)}, array 'states': {error}") from error
+        self.guard.check_piece(group, piece)
+        return piece
+
+    def followers(self, t: int) -> Followers | None:
+        return self.guard.followers(t, self._markers, self.members, is_finished=self.is_finished)
+
+    def damaged(self, problem: str) -> Exception:
+        return self._files.damaged(problem)
 
     def n_arrays_of(self, t: int) -> int:
         return len(self._markers[t]["arrays"])
@@ -333,11 +361,22 @@ class ZarrLevels:
                 problems.append(f"{self.place.name}: level {t}: its commit marker is missing or differs")
         except DamagedStoreError as error:
             problems.append(str(error))
+        is_whole = self._is_held_whole(t)
+        arrays = {}
         for name, about in marker["arrays"].items():
             try:
-                self._files.read_array(level_name(t), name, about)
+                if is_whole or name not in TRANSITIONS:
+                    arrays[name] = self._files.read_array(level_name(t), name, about)
             except DamagedStoreError as error:
                 problems.append(str(error))
+        try:
+            if not problems:
+                piece = self._slice_of(level_name(t), marker, arrays)
+                self.guard.check_place(t, piece, self._markers, self._bodies_of, is_finished=self.is_finished)
+                for _ in () if is_whole else self._stretches(t, self.manifest["n_profiles"]):
+                    pass
+        except DamagedStoreError as error:
+            problems.append(str(error))
         return [problem.removesuffix(f" {REMEDY}") for problem in problems]
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -349,8 +388,14 @@ class ZarrLevels:
             group = f"{frontier_name(len(self) - 1)}/{i}"
             marker = self._files.read_record(group)
             if marker is None:
-                raise DamagedStoreError(f"{self.place.name}: group {group} is missing. {REMEDY}")
+                missing = f"group {group} is missing"
+                if level_name(len(self)) in self._files.names():  # it may have been committed
+                    missing += f", and level {len(self)} has no commit marker (the attributes of its zarr.json)"
+                raise self.damaged(missing)
+            self.guard.check_frontier(group, marker)
             pieces.append(self._read_slice(group, marker))
+        if self.manifest["content"]["levels"] != "derived":  # which has none, and begins anew
+            self.guard.check_whole_frontier(pieces, self._markers[-1], sum(sizes.n_bodies for sizes in self.sizes))
         return pieces
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
@@ -441,53 +486,6 @@ class ZarrLevels:
         nbytes = nbytes_of(self.place)
         size = "" if nbytes is None else f"{nbytes / 1e6:.1f} MB "
         return f"{size}in {'a temporary folder' if self.place.is_temporary else self.place.name}"
-
-
-def read_manifest(files: ZarrFiles) -> Json:
-    """What the root group says of the store, checked."""
-    manifest = files.raw_record(ROOT)
-    if manifest is None:
-        raise StoreNotFoundError(f"{files.name}: no slice store is there; enumerate_dag(world, store=...) makes one")
-    if manifest.get("format") != FORMAT:
-        raise StoreMismatchError(f"{files.name}: is a zarr group, but no slice store of empo_bi; choose another place")
-    if manifest.get("version") != VERSION:
-        raise StoreVersionError(
-            f"{files.name}: has version {manifest.get('version')!r} of the format, this empo_bi reads version {VERSION}; "
-            "enumerate again with overwrite=True, or use the empo_bi that made it"
-        )
-    checked = files.read_record(ROOT)
-    assert checked is not None
-    return checked
-
-
-_IF_EQUAL = ". If the worlds are equal for you, give them the same content_key, a text or a method that returns one"
-
-
-def _check_content(name: str, asked: Json, found: Json, *, is_finished: bool) -> None:
-    """Whether a store holds what is asked for: by name, all that its arrays depend on.
-
-    The DAG of a finished store does not depend on goals, whose bits can be computed anew when they are read.
-    """
-    parts = ["world", "horizon", "levels", "precision", *(() if is_finished else ("goals",))]
-    other = [part for part in parts if asked["content"].get(part) != found["content"].get(part)]
-    if other:
-        there, here = found["content"], asked["content"]
-        details = "; ".join(
-            "world: another map, or another source of its file, global values or attributes"
-            if part == "world"
-            else f"{part}: there {short_repr(there.get(part), 44)}, here {short_repr(here.get(part), 44)}"
-            for part in other
-        )
-        raise StoreMismatchError(
-            f"{name}: holds the DAG of {found.get('title')}, which differs in {', '.join(other)} from what is "
-            f"asked for ({details}). Choose another place, or replace it with overwrite=True (--overwrite)"
-            + (_IF_EQUAL if "world" in other and found["world"] is None else "")
-        )
-    if asked["content"]["world"] is None:
-        raise StoreMismatchError(
-            f"{name}: cannot tell whether this store was made for the same world; give the world an attribute or "
-            "method content_key, a text that is the same only for equal worlds, or pass overwrite=True"
-        )
 
 
 def _sizes_of(marker: Json) -> LevelSizes:

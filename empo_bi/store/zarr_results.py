@@ -20,10 +20,13 @@ from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, St
 from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG
 from empo_bi.results.levels import ARRAYS, Array, Arrays, rows_at
 from empo_bi.store.background import BackgroundWriter
+from empo_bi.store.dag_manifest import RootlessStoreError
 from empo_bi.store.encoded import Compression, Json
-from empo_bi.store.layout import ROOT, is_half_a_file, level_name
+from empo_bi.store.layout import ROOT, is_half_a_file, level_name, spoken
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
+from empo_bi.store.records import Unfit, check_abouts, check_solution_manifest, check_solution_marker, shown
 from empo_bi.store.reporting import reporting
+from empo_bi.store.solution_rules import SolutionRules, check_table
 from empo_bi.store.zarr_files import ZarrFiles
 
 FORMAT, VERSION = "empo_bi solution", 1
@@ -43,6 +46,7 @@ class ZarrResults:
         self._files, self._compression = files, compression
         self._markers: dict[int, Json] = {}
         self._horizon = int(manifest["horizon"])
+        self._rules = SolutionRules.of(manifest)
         self._writer, self.backlog_bytes = BackgroundWriter(files), RESULT_BACKLOG
         self._borrowed: dict[int, int] = {}  # of levels that wait, bytes of views of the sweep's tables
         self._handed_over = self._horizon + 1
@@ -120,10 +124,7 @@ class ZarrResults:
     def _find_levels(self) -> None:
         t = self._horizon
         while t >= 0 and (marker := self._files.read_record(level_name(t))) is not None:
-            if marker["level"] != t:
-                raise DamagedStoreError(
-                    f"{self.place.name}: the group of level {t} is that of level {marker['level']}. {REMEDY}"
-                )
+            self._check_marker(t, marker)
             self._markers[t] = marker
             t -= 1
         self._handed_over = t + 1
@@ -133,6 +134,23 @@ class ZarrResults:
                     f"{self.place.name}: the commit marker of level {t} is missing, though level {below} below it is there. "
                     f"{REMEDY}"
                 )
+
+    def _check_marker(self, t: int, marker: Json) -> None:
+        try:
+            check_solution_marker(marker)
+            if self._rules is not None:
+                self._rules.check_marker(t, marker)
+        except Unfit as error:
+            raise self._files.damaged(error) from None
+
+    def _checked(self, t: int, name: str, array: Array) -> Array:
+        """An array, or rows of one, whose numbers are what they may be."""
+        try:
+            if self._rules is not None:
+                self._rules.check_numbers(t, name, array)
+        except Unfit as error:
+            raise self._files.damaged(error) from None
+        return array
 
     @property
     def name(self) -> str:
@@ -157,7 +175,7 @@ class ZarrResults:
         problems = []
         for name, about in self._markers[t]["arrays"].items():
             try:
-                self._files.read_array(level_name(t), name, about)
+                self._checked(t, name, self._files.read_array(level_name(t), name, about))
             except DamagedStoreError as error:
                 problems.append(str(error).removesuffix(f" {REMEDY}"))
         return problems
@@ -225,8 +243,23 @@ class ZarrResults:
         group = carry_name(self._handed_over)
         about = self._files.read_record(group)
         if about is None:
-            raise DamagedStoreError(f"{self.place.name}: group {group} is missing. {REMEDY}")
-        return self._files.read_arrays(group, about)
+            raise self._files.damaged(
+                f"group {group} is missing, without which level {self.next_level}, whose commit marker (the attributes of "
+                "its zarr.json) is missing, too, cannot be solved"
+            )
+        try:
+            check_abouts(about)
+            if self._rules is not None:
+                self._rules.check_carry(group, about)
+            tables = self._files.read_arrays(group, about)
+            for name, table in tables.items():
+                check_table(group, name, table)
+        except Unfit as error:
+            raise self._files.damaged(error) from None
+        return tables
+
+    def damaged(self, problem: str) -> Exception:
+        return self._files.damaged(problem)
 
     def finish(self) -> None:
         self._collect()
@@ -268,7 +301,7 @@ class ZarrResults:
         """An array of a level; those used last are remembered."""
         about = self._about(t, name)
         if (t, name) not in self._cache:
-            self._cache[t, name] = self._files.read_array(level_name(t), name, about)
+            self._cache[t, name] = self._checked(t, name, self._files.read_array(level_name(t), name, about))
             while len(self._cache) > 1 and sum(array.nbytes for array in self._cache.values()) > CACHE_BYTES:
                 self._cache.popitem(last=False)
         self._cache.move_to_end((t, name))
@@ -279,7 +312,8 @@ class ZarrResults:
         if (t, name) in self._cache:
             yield slice(0, len(places)), rows_at(self.get(t, name), places)
         else:
-            yield from self._files.read_pieces(level_name(t), name, about, places)
+            for chosen, rows in self._files.read_pieces(level_name(t), name, about, places):
+                yield chosen, self._checked(t, name, rows)
 
     def _about(self, t: int, name: str) -> Json:
         """What the marker of a level says of an array."""
@@ -342,20 +376,34 @@ def _is_our_name(name: str) -> bool:
 
 def _read_manifest(files: ZarrFiles) -> Json:
     manifest = files.raw_record(ROOT)
+    if manifest is None and any(name.startswith("level_") for name in files.names()):
+        raise RootlessStoreError(f"{files.name}: has levels, but its own record, the file zarr.json, is missing. {REMEDY}")
     if not manifest:
         raise StoreNotFoundError(f"{files.name}: no solution is there; solve(world, out=...) makes one")
     if manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
         raise StoreMismatchError(
-            f"{files.name}: has {manifest.get('format')!r}, version {manifest.get('version')!r}; expected {FORMAT!r}, "
-            f"version {VERSION}: choose another place"
+            f"{files.name}: has {shown(manifest.get('format'))}, version {shown(manifest.get('version'))}; expected "
+            f"{FORMAT!r}, version {VERSION}: choose another place"
         )
     checked = files.read_record(ROOT)
     assert checked is not None
+    try:
+        check_solution_manifest(checked)
+    except Unfit as error:
+        raise files.damaged(f"the metadata of {spoken(ROOT)}: {error}") from None
     return checked
+
+
+_FOLLOWING = ("horizon", "levels", "goals", "robot_profiles")  # parts of a manifest that follow from its content
 
 
 def _check_content(name: str, asked: Json, found: Json) -> None:
     other = [part for part in asked["content"] if asked["content"][part] != found["content"].get(part)]
+    wrong = [part for part in _FOLLOWING if part in found and part in asked and asked[part] != found[part]]
+    if wrong and not other:
+        raise DamagedStoreError(
+            f"{name}: the metadata of the store: {', '.join(wrong)} cannot be those of what was solved. {REMEDY}"
+        )
     if other:
         details = "; ".join(
             f"{part}: there {short_repr(found['content'].get(part), 60)}, here {short_repr(asked['content'][part], 60)}"

@@ -42,6 +42,13 @@ class NumberedStates:
         step_S = np.broadcast_to(np.asarray(steps, dtype=np.int64), (len(key_SW),))
         return list(zip(step_S.tolist(), key_SW[:, 0].tolist(), strict=True))
 
+    def problem_of_keys(self, key_SW: KeyArray, n_states: int = 2**31) -> str | None:
+        """Why some keys are not numbers of states; None if all are."""
+        if key_SW.shape[1] != 1:
+            return f"keys of {key_SW.shape[1]} words; numbers of states have 1"
+        most = int(key_SW.max(initial=0))
+        return f"state {most:,} of {n_states:,} states" if most >= n_states else None
+
     @staticmethod
     def _checked(state: Any) -> NumberedState:
         try:
@@ -300,6 +307,10 @@ class ArrayWorld(PackedWorld):
 
     def encode(self, states: Iterable[Any]) -> tuple[IndexArray, KeyArray]:
         return NumberedStates().encode(states)
+
+    def problem_of_keys(self, key_SW: KeyArray) -> str | None:
+        """Why some keys are not states of this world, for keys from elsewhere; None if all are."""
+        return NumberedStates().problem_of_keys(key_SW, self.n_states)
 
     def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[NumberedState]:
         return NumberedStates().decode(steps, key_SW)

@@ -17,6 +17,7 @@ from empo_bi.world import codes, text
 from empo_bi.world.encoding import State, StateCodec
 from empo_bi.world.expand import Expansion, KeyArray, expand
 from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler, attained
+from empo_bi.world.key_rules import problem_of_keys
 from empo_bi.world.layout import StateLayout
 from empo_bi.world.model import Transitions
 from empo_bi.world.packed import PackedWorld
@@ -256,6 +257,10 @@ class GridWorld(PackedWorld):
     def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[State]:
         """State tuples of keys; ``steps`` is one number for all, or one a state."""
         return self.codec.decode(steps, key_SW)
+
+    def problem_of_keys(self, key_SW: KeyArray) -> str | None:
+        """Why some keys are not states of this world, for keys from elsewhere; None if all are."""
+        return problem_of_keys(self.layout, key_SW)
 
     def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
         """Successors of a block of packed states under all profiles, or under those given.

@@ -49,6 +49,10 @@ class PackedWorld(WorldModel):
         """State tuples of keys; ``steps`` is one number for all, or one a state."""
 
     @abstractmethod
+    def problem_of_keys(self, key_SW: KeyArray) -> str | None:
+        """Why some keys are not states of this world, for keys from elsewhere; None if all are."""
+
+    @abstractmethod
     def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
         """Successors of a block of packed states under all profiles, or those given; none where a state is terminal."""
 

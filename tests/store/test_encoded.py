@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import pytest
 import zarr
@@ -89,15 +91,40 @@ def test_arrays_are_read_as_they_were_written(tmp_path_factory, dtype, shape, co
 
 
 @pytest.mark.parametrize("chunks", [(7, 5), (3, 2)])
-def test_what_others_have_packed_anew_is_read_by_zarr(tmp_path: Path, chunks: tuple[int, int]) -> None:
-    """Other chunks, or other codecs than ours: the numbers are the same, so the checksum of the array is."""
+def test_other_chunks_than_ours_are_read(tmp_path: Path, chunks: tuple[int, int]) -> None:
+    """The numbers are the same, so the checksum of the array is."""
     array = np.arange(35.0).reshape(7, 5)
     files = ZarrFiles("here", zarr.storage.LocalStore(tmp_path))
     about = files.write_array("g", "a", array, ("x", "y"), Compression())
-    zarr.create_array(tmp_path / "g" / "a", data=array, chunks=chunks, overwrite=True)
+    options: Any = {"chunks": chunks, "overwrite": True, "compressors": [BloscCodec(typesize=8), Crc32cCodec()]}
+    zarr.create_array(tmp_path / "g" / "a", data=array, **options)
     np.testing.assert_array_equal(files.read_array("g", "a", about), array)
-    zarr.create_array(tmp_path / "g" / "a", data=array + 1, chunks=chunks, overwrite=True)
+    zarr.create_array(tmp_path / "g" / "a", data=array + 1, **options)
     with pytest.raises(DamagedStoreError, match="checksum differs"):
+        files.read_array("g", "a", about)
+
+
+def test_other_codecs_than_those_of_the_format_are_refused_not_looked_up(tmp_path: Path) -> None:
+    """Nobody knows what a codec is that metadata name, nor how much it unpacks to."""
+    array = np.arange(35.0).reshape(7, 5)
+    files = ZarrFiles("here", zarr.storage.LocalStore(tmp_path))
+    about = files.write_array("g", "a", array, ("x", "y"), Compression())
+    zarr.create_array(tmp_path / "g" / "a", data=array, overwrite=True)
+    with pytest.raises(DamagedStoreError, match=r"group g, array 'a'.*codecs \['bytes', 'zstd'\]; expected"):
+        files.read_array("g", "a", about)
+
+
+@pytest.mark.parametrize("place", [4, 12])
+@pytest.mark.parametrize("size", [0, 8, 2**31 - 1, 2**32 - 1])
+def test_sizes_in_a_chunk_are_checked_before_it_is_unpacked(tmp_path: Path, place: int, size: int) -> None:
+    """Blosc would believe its header, and read beyond the buffer."""
+    array = np.arange(3500.0).reshape(700, 5)
+    files = ZarrFiles("here", zarr.storage.LocalStore(tmp_path))
+    about = files.write_array("g", "a", array, ("x", "y"), Compression())
+    data = bytearray((tmp_path / "g/a/c/0/0").read_bytes()[:-4])
+    struct.pack_into("<I", data, place, size)
+    (tmp_path / "g/a/c/0/0").write_bytes(bytes(data) + int(google_crc32c.value(bytes(data))).to_bytes(4, "little"))
+    with pytest.raises(DamagedStoreError, match="says that it has"):
         files.read_array("g", "a", about)
 
 

@@ -1,0 +1,113 @@
+"""The contract of a stored solution: which arrays a solved level has, of which shape, and what numbers they may hold.
+
+Values are read by kernels that take logarithms and sums of them, so what is not a number, infinite or of the wrong sign is
+refused when it is read. A number within its range that somebody has made up cannot be told from a solved one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.store.layout import level_name, spoken
+from empo_bi.store.records import Json, Unfit
+
+Array = npt.NDArray[Any]
+CARRIED = ("human", "effective", "robot")  # tables of a carry
+SLACK = 2**-10  # by which rounding may take values beyond 1, at the most
+
+
+@dataclass(frozen=True)
+class SolutionRules:
+    """What holds for all levels of a solution, from its manifest.
+
+    Attributes
+    ----------
+    level_sizes : states of each level
+    n_humans, n_goals, n_robot_profiles : H, G, R
+    rest, work : types of the humans' values, in the store and in a carry
+    most : the largest value that a human's goal can have, infinite where beliefs of a user's weigh outcomes
+    """
+
+    level_sizes: list[int]
+    n_humans: int
+    n_goals: int
+    n_robot_profiles: int
+    rest: str
+    work: str
+    most: float
+
+    @classmethod
+    def of(cls, manifest: Json) -> SolutionRules | None:
+        """None for a temporary store, which says nothing of itself, and which only its maker reads."""
+        content, goals = manifest["content"], manifest["goals"]
+        if not content:
+            return None
+        most = 1 + SLACK if content["belief"] == "none" and content["prior"] == "none" else np.inf
+        return cls(
+            content["level_sizes"], len(content["humans"]), len(goals[0]), len(manifest["robot_profiles"]),
+            content["rest"], content["work"], most,
+        )  # fmt: skip
+
+    def check_marker(self, t: int, marker: Json) -> None:
+        """Types and shapes of a level's arrays."""
+        where, expected = spoken(level_name(t)), self._expected(t)
+        if marker["level"] != t:
+            raise Unfit(f"the group of {where} is that of level {marker['level']}")
+        for name, about in marker["arrays"].items():
+            if name not in expected:
+                raise Unfit(f"{where}, array {name!r}: a solution has none")
+            if (about["dtype"], about["shape"]) != expected[name]:
+                found = f"{about['dtype']} {about['shape']}"
+                raise Unfit(
+                    f"{where}, array {name!r}: it is said to be {found}; expected {' '.join(map(str, expected[name]))}"
+                )
+
+    def _expected(self, t: int) -> dict[str, tuple[str, list[int]]]:
+        n_states = self.level_sizes[t]
+        values = (self.rest, [n_states, self.n_humans, self.n_goals])
+        return {
+            "vh": values,
+            "ve": values,
+            "xh": ("float64", [n_states, self.n_humans]),
+            "qr": ("float64", [n_states, self.n_robot_profiles]),
+            "vr": ("float64", [n_states]),
+        }
+
+    def check_numbers(self, t: int, name: str, array: Array) -> None:
+        """Numbers of an array, or of some of its rows."""
+        where = f"{spoken(level_name(t))}, array {name!r}"
+        least, most = _ends(array)
+        if name in ("vh", "ve") and not (least >= 0 and most <= self.most):
+            raise Unfit(f"{where}: values of goals are {least:g} to {most:g}; expected 0 to {min(self.most, 1)}")
+        if name == "xh" and not (least >= 0 and most < np.inf):
+            raise Unfit(f"{where}: power is {least:g} to {most:g}; expected finite numbers, 0 or more")
+        if name in ("qr", "vr") and not (-np.inf < least and most <= 0):
+            raise Unfit(f"{where}: the robot's values are {least:g} to {most:g}; expected finite numbers, 0 or less")
+        if name == "qr" and most == 0 and ((array < 0).any(axis=1) != (array < 0).all(axis=1)).any():
+            raise Unfit(f"{where}: in a state, some values of the robot are 0 and others are not")
+
+    def check_carry(self, group: str, carried: Mapping[str, Any]) -> None:
+        """What a carry's record says of its tables."""
+        for name, about in carried.items():
+            widths = [] if name == "robot" else [self.n_humans * self.n_goals]
+            dtype = "float64" if name == "robot" else self.work
+            if name not in CARRIED or about["dtype"] != dtype or about["shape"][1:] != widths:
+                found = f"{about['dtype']} {about['shape']}"
+                raise Unfit(f"{spoken(group)}, array {name!r}: it is said to be {found}; expected {dtype} [rows, {widths}]")
+
+
+def check_table(group: str, name: str, table: Array) -> None:
+    """Numbers of a carry's table: continuations of goals, -1 where a goal is attained in some of them, or the robot's."""
+    least, most = _ends(table)
+    if not (np.isfinite(least) and np.isfinite(most)) or (most > 0 if name == "robot" else least < -1):
+        raise Unfit(f"{spoken(group)}, array {name!r}: values are {least:g} to {most:g}")
+
+
+def _ends(array: Array) -> tuple[float, float]:
+    """The smallest and the largest number; both not a number if some is not."""
+    return (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)

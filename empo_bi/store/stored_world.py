@@ -1,0 +1,65 @@
+"""The world that a DAG's store remembers, and a store held to the world that it is read for."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+from empo_bi.dag.dag import GoalTable
+from empo_bi.dag.identity import horizon_of, identity_of
+from empo_bi.errors import DamagedStoreError, EmpoError, WorldWarning, short_repr
+from empo_bi.store.zarr_levels import ZarrLevels
+from empo_bi.world.gridworld import GridWorld, load_world
+from empo_bi.world.packed import PackedWorld
+
+MOST_BYTES = 10_000_000  # of a world as JSON; a file may have a tenth of it
+
+
+def remembered_world(mapping: Any, where: str) -> GridWorld:
+    """A gridworld from what a store or a run says of it.
+
+    That is data, which names no files and runs nothing: a text there would name a file, and is refused.
+    """
+    if not isinstance(mapping, dict) or len(json.dumps(mapping)) > MOST_BYTES:
+        raise DamagedStoreError(f"{where}: its world is {short_repr(mapping, 40)}, not that of a world file; make it anew")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WorldWarning)  # they were told when it was made
+        try:
+            return load_world(mapping)
+        except (EmpoError, ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
+            raise DamagedStoreError(f"{where}: its world cannot be loaded ({error}); make it anew") from error
+
+
+def stored_world(levels: ZarrLevels) -> GridWorld:
+    """The gridworld of a store's manifest; DamagedStoreError if it is not the one that the rest of it is about."""
+    manifest = levels.manifest
+    world = remembered_world(manifest["world"], levels.place.name)
+    if (identity_of(world), horizon_of(world)) != (manifest["content"]["world"], manifest["content"]["horizon"]):
+        raise levels.damaged("the metadata of the store: its gridworld is another one than that of the states")
+    return world
+
+
+def hold_to_world(levels: ZarrLevels, world: Any, goals: GoalTable | None) -> None:
+    """See to it that keys are states of the world (or of less, which reads them), and that sizes are the world's."""
+    manifest = levels.manifest
+    if world is None:
+        return
+    levels.guard.use_keys_of(world) if hasattr(world, "problem_of_keys") else None
+    if isinstance(world, PackedWorld):
+        sizes = (len(world.agents), int(world.action_space.n), world.max_steps + 1)  # type: ignore[attr-defined]
+        if sizes[:2] != (manifest["n_agents"], manifest["n_actions"]) or len(levels) > sizes[2]:
+            raise levels.damaged(
+                f"the metadata of the store: {manifest['n_agents']:,} agents, {manifest['n_actions']:,} actions and "
+                f"{len(levels):,} levels; the world has {sizes[0]}, {sizes[1]} and at most {sizes[2]:,}"
+            )
+    if (
+        goals is not None
+        and goals.is_stored
+        and _sizes(goals.humans, goals.names) != _sizes(manifest["humans"], manifest["goals"])
+    ):
+        raise levels.damaged("the metadata of the store: other humans, or other numbers of goals, than those of the world")
+
+
+def _sizes(humans: list[int] | None, names: list[list[str]] | None) -> tuple[list[int], list[int]]:
+    return list(humans or []), [len(goals) for goals in names or []]
