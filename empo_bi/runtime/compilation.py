@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 _PACKAGE = __name__.partition(".")[0]
 _WORDS = {
     "world": "the rules of gridworlds", "dag": "the search for states", "backward": "the planning steps",
-    "results": "what follows policies", "export": "the export",
+    "results": "what follows policies", "export": "the export", "accuracy": "the bounds of errors",
 }  # fmt: skip
 
 _NOBODY_READS = (OSError, ValueError)  # stderr is closed, or its reader has gone: no reason not to compile

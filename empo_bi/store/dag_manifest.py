@@ -76,8 +76,8 @@ def check_content(name: str, asked: Json, found: Json, *, is_finished: bool) -> 
 
 UNFINISHED = "unfinished: run the same command again to continue"
 END_IS_MISSING = (
-    "all levels are there, but the record of the end, the file finished/zarr.json, is missing: run the same command again "
-    "(enumerate_dag, solve or empo-bi solve), which writes it anew and computes nothing"
+    "unfinished: all levels are there, but the record of the end, the file finished/zarr.json, is missing: run the same "
+    "command again (enumerate_dag, solve or empo-bi solve), which writes it anew and computes nothing"
 )
 
 

@@ -130,7 +130,7 @@ def test_a_reader_of_rows_reads_each_chunk_once_and_checks_the_whole(
     original = files.chunk
     monkeypatch.setattr(files, "chunk", lambda *args: read.append(args[1]) or original(*args))
     assert np.array_equal(np.concatenate([reader.rows(b, b + 7) for b in range(0, 50, 7)]), array)
-    assert read == list(range(7))
+    assert read == [(c, 0) for c in range(7)]
     assert np.array_equal(reader.rows(11, 12), array[11:12])
     assert len(reader.rows(50, 60)) == 0
     with pytest.raises(Exception, match="checksum differs"):
@@ -242,6 +242,7 @@ def test_the_profile_covers_the_pass_over_goals() -> None:
 def test_the_peak_of_a_profile_is_that_of_any_look_not_only_at_the_end_of_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     held = [100 * MB]
     monkeypatch.setattr("empo_bi.memory.profiler.resident_bytes", lambda: held[0])
+    monkeypatch.setattr("empo_bi.memory.profiler.worker_bytes", list)
     profiler = MemoryProfiler()
     for most, last in ((200, 110), (150, 120)):
         held[0] = most * MB

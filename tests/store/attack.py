@@ -36,7 +36,8 @@ from empo_bi import (
     open_solution,
     solve,
 )
-from empo_bi.store.verify import stores_at, verify_store
+from empo_bi.batch.stores import stores_at
+from empo_bi.store.verify import verify_store
 from empo_bi.store.zarr_results import ZarrResults
 
 PARAMS = Params(zeta=2.0, beta_r=5.0, gamma_h=0.9, gamma_r=0.9)
