@@ -21,9 +21,10 @@ from empo_bi.backward.blocks import Block
 from empo_bi.backward.goals import bits_of
 from empo_bi.backward.level import Level
 from empo_bi.backward.phases import NO_JOINT_MU, NO_JOINT_MXU, Work, put_terminal, span_of, spans_of
-from empo_bi.backward.rows import RowPlan, Table, rows_of
+from empo_bi.backward.rows import RowPlan, Rows, Table, rows_of
 from empo_bi.dag.slices import FloatArray
 from empo_bi.results.error_bounds import QUANTITIES
+from empo_bi.runtime.progress import level_bar
 
 SAFETY = 1.001  # bounds are sums with rounding errors themselves
 _STEEP = 690.0  # a rate of discount beyond which the engine's factor is not the exact one any more
@@ -48,21 +49,29 @@ class Measuring:
         dag = self.solution.dag
         rows = rows_of(dag)
         found = {name: np.zeros(dag.horizon + 1) for name in self._quantities()}
-        for t in range(dag.horizon, -1, -1):
-            plan = rows.begin(t, dag.levels.members(t))
-            for table in self._tables.values():
-                table.begin(plan)
-            goals, asks = self.setting.goals, self._asks
-            states = dag.states(t) if asks else None
-            level = Level(t, plan, rows, goals.attained(t), goals.weights(t), goals.has(t), states)
-            self._end(plan, level)
-            stored = {name: self._stored(name, t) for name in ("vh", "ve", "xh", "qr", "vr")}
-            for block, pi_MAX in self._blocks(t):
-                work = level.work(block).with_durations(dag.world if not self.setting.unit_durations else None)
-                here = {name: None if array is None else array[block.place_M] for name, array in stored.items()}
-                for name, bound in self._compared(self._computed(work), here, pi_MAX, work).items():
-                    found[name][t] = max(found[name][t], bound)
+        with level_bar("bounds of errors", dag.horizon + 1, True, n_states=dag.n_states) as bar:
+            for t in range(dag.horizon, -1, -1):
+                for name, bound in self._level(t, rows).items():
+                    found[name][t] = bound
+                bar.level(t, dag.level_sizes[t])
         return found
+
+    def _level(self, t: int, rows: Rows) -> dict[str, float]:
+        """By quantity, the largest bound of a level."""
+        dag, goals, largest = self.solution.dag, self.setting.goals, dict.fromkeys(self._quantities(), 0.0)
+        plan = rows.begin(t, dag.levels.members(t))
+        for table in self._tables.values():
+            table.begin(plan)
+        states = dag.states(t) if self._asks else None
+        level = Level(t, plan, rows, goals.attained(t), goals.weights(t), goals.has(t), states)
+        self._end(plan, level)
+        stored = {name: self._stored(name, t) for name in ("vh", "ve", "xh", "qr", "vr")}
+        for block, pi_MAX in self._blocks(t):
+            work = level.work(block).with_durations(dag.world if not self.setting.unit_durations else None)
+            here = {name: None if array is None else array[block.place_M] for name, array in stored.items()}
+            for name, bound in self._compared(self._computed(work), here, pi_MAX, work).items():
+                largest[name] = max(largest[name], bound)
+        return largest
 
     def _quantities(self) -> list[str]:
         kept = self._kept

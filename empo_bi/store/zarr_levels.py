@@ -7,14 +7,12 @@ marker, the attributes of its group. Whatever has no marker does not count and i
 from __future__ import annotations
 
 import contextlib
-import math
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from zarr.abc.store import Store
 
 from empo_bi.dag.followers import Followers
@@ -45,6 +43,7 @@ from empo_bi.store.layout import (
     level_name,
     spoken,
 )
+from empo_bi.store.level_sizes import nbytes_when_read, sizes_of
 from empo_bi.store.places import Place, bytes_by_array, nbytes_of
 from empo_bi.store.records import Unfit
 from empo_bi.store.reporting import reporting
@@ -229,7 +228,7 @@ class ZarrLevels:
             while (marker := self._files.read_record(level_name(len(self._markers)))) is not None:
                 self._markers.append(marker)
         self.guard.check_levels(self._markers, is_finished=self.is_finished)
-        self.sizes[:] = map(_sizes_of, self._markers)
+        self.sizes[:] = map(sizes_of, self._markers)
 
     @property
     def why_unfinished(self) -> str:
@@ -283,7 +282,12 @@ class ZarrLevels:
 
     def _stretches(self, t: int, n_profiles: int, wanted: IndexArray | None = None) -> Iterator[BodySlice]:
         head = self._read(t, self._present(t, BODY_ARRAYS))
-        return read_stretches(self._files, self.guard, self._markers[t], head, n_profiles, STRETCH_BYTES, wanted)
+        for piece in read_stretches(self._files, self.guard, self._markers[t], head, n_profiles, STRETCH_BYTES, wanted):
+            self._check_place(t, piece)
+            yield piece
+
+    def _check_place(self, t: int, piece: BodySlice) -> None:
+        self.guard.check_place(t, piece, self._markers, self._bodies_of, is_finished=self.is_finished)
 
     def head(self, t: int) -> BodySlice:
         self._check_open()
@@ -321,7 +325,7 @@ class ZarrLevels:
 
     def _read(self, t: int, names: list[str] | None = None) -> BodySlice:
         piece = self._read_slice(level_name(t), self._markers[t], names)
-        self.guard.check_place(t, piece, self._markers, self._bodies_of, is_finished=self.is_finished)
+        self._check_place(t, piece)
         return replace(piece, states=self._kept_states[t]) if t in self._kept_states else piece
 
     def _bodies_of(self, t: int) -> BodySlice:
@@ -372,7 +376,7 @@ class ZarrLevels:
         try:
             if not problems:
                 piece = self._slice_of(level_name(t), marker, arrays)
-                self.guard.check_place(t, piece, self._markers, self._bodies_of, is_finished=self.is_finished)
+                self._check_place(t, piece)
                 for _ in () if is_whole else self._stretches(t, self.manifest["n_profiles"]):
                     pass
         except DamagedStoreError as error:
@@ -418,7 +422,7 @@ class ZarrLevels:
         try:
             for marker in self._writer.written(backlog=backlog):
                 self._markers.append(marker)
-                self.sizes.append(_sizes_of(marker))
+                self.sizes.append(sizes_of(marker))
         except BaseException:
             self._cache.clear()  # of what was not written
             raise
@@ -476,7 +480,7 @@ class ZarrLevels:
         found: dict[str, int] = {}
         for marker in self._markers:
             for name, about in marker["arrays"].items():
-                found[name] = found.get(name, 0) + _nbytes_of(name, about)
+                found[name] = found.get(name, 0) + nbytes_when_read(name, about)
         return found
 
     def compressed_bytes(self) -> dict[str, int] | None:
@@ -486,17 +490,3 @@ class ZarrLevels:
         nbytes = nbytes_of(self.place)
         size = "" if nbytes is None else f"{nbytes / 1e6:.1f} MB "
         return f"{size}in {'a temporary folder' if self.place.is_temporary else self.place.name}"
-
-
-def _sizes_of(marker: Json) -> LevelSizes:
-    nbytes = sum(_nbytes_of(name, about) for name, about in marker["arrays"].items())
-    counts = {name: marker[name] for name in ("value", "n_states", "n_bodies", "n_expanded", "n_transitions")}
-    return LevelSizes(**counts, nbytes=nbytes, known=marker["n_known"])
-
-
-_WHEN_READ = {"succ": 4, "members": 8, "added": 8, "expanded": 8}  # bytes of numbers that are narrower on disk
-
-
-def _nbytes_of(name: str, about: Json) -> int:
-    """An array when it has been read."""
-    return int(math.prod(about["shape"]) * _WHEN_READ.get(name, np.dtype(about["dtype"]).itemsize))

@@ -63,6 +63,7 @@ def wider(array: np.ndarray) -> np.ndarray:
 FORGED: dict[str, tuple[str, int, str, Forge, str]] = {
     "a successor beyond all bodies": ("grid", 1, "succ", put(3, 255), "body 255 follows"),
     "successors that int32 cannot hold": ("grid", 1, "succ", wider, "body 2,147,483,648 follows"),
+    "a successor on a level before": ("ring", 1, "succ", put(0, 0), "a body follows that is on level 0"),
     "more transitions than there are": ("grid", 1, "count", put((0, 0), 200), "its numbers sum to"),
     "profiles that lead nowhere": ("array", 0, "count", lambda a: put((0, slice(0, 2)), [0, 4])(a), "under some profiles"),
     "a probability that is not a number": ("grid", 1, "prob", put(0, np.nan), "a probability is nan"),
@@ -79,16 +80,18 @@ FORGED: dict[str, tuple[str, int, str, Forge, str]] = {
 
 
 @pytest.mark.parametrize("case", FORGED)
+@pytest.mark.parametrize("is_held_whole", [True, False], ids=["whole", "in stretches"])
 def test_numbers_that_cannot_be_are_refused_by_level_and_array(
-    case: str, masters: Callable[[str], Path], tmp_path: Path
+    case: str, is_held_whole: bool, masters: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("empo_bi.store.zarr_levels.ZarrLevels._is_held_whole", lambda self, t: is_held_whole)
     kind, t, name, forge, message = FORGED[case]
     files = tree_of(masters(kind))
     array = array_of(files, f"dag/level_{t:05}/{name}")
     made = forge(array)
     put_array(files, f"dag/level_{t:05}/{name}", made if isinstance(made, np.ndarray) else array)
     put_tree(files, tmp_path / "run")
-    world = world_of(kind)[0] if kind == "array" else None
+    world = None if kind == "grid" else world_of(kind)[0]
     with open_dag(tmp_path / "run/dag", world=world) as dag, pytest.raises(DamagedStoreError, match=message) as error:
         [(dag.level(t), dag.states(t)) for t in range(dag.horizon + 1)]
     assert f"level {t}, array {name!r}" in str(error.value)
@@ -155,7 +158,7 @@ def test_a_marker_that_cannot_be_is_refused_when_the_store_is_opened(
         ({"humans": [99]}, "different agents below"),
         ({"goals": [["a"], ["b", "c"]]}, "equally many goals"),
         ({"shares_bodies": False}, "bodies of a compiled world are shared"),
-        ({"world": {"map": 3}}, "the gridworld in it cannot be loaded"),
+        ({"world": {"map": 3}}, "its world cannot be loaded"),
         ({"content": []}, "field 'content' is"),
         ({"title": "\ud800"}, "field 'title' is"),
     ],
@@ -288,10 +291,11 @@ def test_links_out_of_a_store_are_not_followed(masters: Callable[[str], Path], t
     chunk = run / "dag/level_00001/succ/c/0"
     shutil.move(chunk, tmp_path / "elsewhere")
     chunk.symlink_to(tmp_path / "elsewhere")
-    with open_dag(run / "dag") as dag, pytest.raises(DamagedStoreError, match=r"level 1, array 'succ'.*is a link"):
-        dag.level(1)
-    shutil.move(run, tmp_path / "moved")
-    (tmp_path / "link").symlink_to(tmp_path / "moved")  # whoever opens this has chosen it
+    with pytest.raises(StoreMismatchError, match=r"level_00001/succ/c/0: is a symbolic link"):
+        open_dag(run / "dag")
+    chunk.unlink()
+    shutil.move(tmp_path / "elsewhere", chunk)
+    (tmp_path / "link").symlink_to(run)  # whoever opens this has chosen it
     with open_dag(tmp_path / "link/dag") as dag:
         dag.level(0)
 
@@ -303,7 +307,9 @@ def test_a_pipe_in_a_store_does_not_make_anybody_wait(masters: Callable[[str], P
     os.mkfifo(run / "dag/level_00001/zarr.json")
     (run / "dag/level_00002/key/c/0/0").unlink()
     os.mkfifo(run / "dag/level_00002/key/c/0/0")
-    assert len(verify_store(run / "dag", progress=False).damage) == 2
+    for attempt in (verify_store, open_dag):
+        with pytest.raises(StoreMismatchError, match="is a named pipe"):
+            attempt(run / "dag")
 
 
 def test_compressed_members_of_a_zip_file_are_refused(tmp_path: Path) -> None:
