@@ -275,20 +275,21 @@ class SliceBuilder:
         """
         if self._n_entries == 0:  # nothing but terminal states
             return {}
-        has_counts = (self._fewest, self._most) != (1, 1)
+        has_counts, count_type = (self._fewest, self._most) != (1, 1), np.min_scalar_type(self._most)
+        sizes = [
+            self._n_rows * self._n_profiles * count_type.itemsize * has_counts,
+            self._n_entries * 4,
+            self._n_entries * self._probability.itemsize * (not self._is_certain),
+        ]
+        if not self._blocks.is_spilled:
+            make_room(max(sizes))  # the others take the room of blocks that are gone; who has none may spill
         if self._blocks.is_spilled:
             return {"spilled": self._spilled(has_counts)}
-        prob_K, count_EJ, count_type = None, None, np.min_scalar_type(self._most)
         counts, succs, probs = map(self._blocks.pop_column, range(3))
-        if not self._is_certain:
-            make_room(self._n_entries * self._probability.itemsize)
-            for i, succ in enumerate(succs):
-                probs[i] = np.broadcast_to(1.0, len(succ)) if probs[i] is None else probs[i]
-            prob_K = _joined(probs, self._probability)
-        if has_counts:
-            make_room(self._n_rows * self._n_profiles * count_type.itemsize)
-            count_EJ = _joined(counts, count_type)
-        make_room(4 * self._n_entries)
+        for i, succ in enumerate(succs):
+            probs[i] = np.broadcast_to(1.0, len(succ)) if probs[i] is None else probs[i]
+        prob_K = None if self._is_certain else _joined(probs, self._probability)
+        count_EJ = _joined(counts, count_type) if has_counts else None
         return {"count_EJ": count_EJ, "succ_K": _joined(succs, np.dtype(np.int32)), "prob_K": prob_K}
 
     def _spilled(self, has_counts: bool) -> SpilledTransitions:

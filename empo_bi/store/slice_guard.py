@@ -16,12 +16,14 @@ from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, as_array, places_in
 from empo_bi.store.body_census import BodyCensus
 from empo_bi.store.layout import level_name, spoken
+from empo_bi.store.level_sizes import nbytes_when_read
 from empo_bi.store.records import Json, Unfit
 from empo_bi.store.slice_rules import (
     Arrays,
     KeyCheck,
     StoreRules,
     check_bodies,
+    check_largest_count,
     check_levels,
     check_marker,
     check_slice,
@@ -29,7 +31,7 @@ from empo_bi.store.slice_rules import (
 )
 from empo_bi.store.zarr_files import ZarrFiles
 
-LARGE = 1 << 16  # bodies that a level adds: from here on, their files are looked for before anything is made for them
+LARGE = 1 << 20  # bytes of an array: from here on, its files are counted before anything is made for it
 
 
 class SliceGuard:
@@ -54,9 +56,9 @@ class SliceGuard:
         with self._named():
             check_levels(markers, self._rules, is_finished=is_finished)
         for t, marker in enumerate(markers):
-            if marker["n_bodies"] >= LARGE:
-                for name in {"key", "states"} & marker["arrays"].keys():
-                    self._files.check_there(level_name(t), name, marker["arrays"][name])
+            for name, about in marker["arrays"].items():
+                if nbytes_when_read(name, about) >= LARGE:
+                    self._files.check_there(level_name(t), name, about)
 
     def check_frontier(self, group: str, marker: Json) -> None:
         with self._named():
@@ -85,6 +87,11 @@ class SliceGuard:
             is_first = t == 0 and "key" in arrays and self._initial_key is not None
             if is_first and not np.array_equal(arrays["key"][:1], self._initial_key):  # type: ignore[arg-type]
                 raise Unfit(f"{spoken(group)}, array 'key': the first state is not the initial state of the world")
+
+    def check_counts(self, group: str, marker: Json, count_EJ: npt.NDArray[Any]) -> None:
+        """Counts of some rows, before so many transitions are read."""
+        with self._named():
+            check_largest_count(spoken(group), marker, count_EJ, self._rules)
 
     def check_stretch(self, group: str, marker: Json, arrays: Arrays, n_entries: int) -> None:
         """Counts, successors and probabilities of some rows, which have so many transitions by their counts."""

@@ -9,7 +9,7 @@ docs/format.md lists the same rules in prose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,9 @@ from empo_bi.store.records import FLOATS, MOST_BODIES, UNSIGNED, Json, Unfit, ch
 Arrays = dict[str, npt.NDArray[Any]]
 KeyCheck = Callable[[npt.NDArray[np.uint64]], str | None]  # what is wrong with some keys, None if nothing is
 
-ROWS_AT_A_TIME = 1 << 13  # so that sums take a few megabytes, whatever the level
+PAIRS_AT_A_TIME = 1 << 16  # of body and profile, so that sums take a few megabytes, whatever the level
 MOST_WORDS = 1 << 10  # of a key
+_MOST_ANSWERS = 1 << 20  # successors of a state and profile of a Python world, which may name the same one several times
 # How far probabilities of one body and profile may be from a sum of 1, by the type in which they rest.
 SUM_TOLERANCE = {"float16": 2**-10, "float32": 2**-22, "float64": 1e-9}
 
@@ -61,7 +62,7 @@ class StoreRules:
 
 def check_levels(markers: Sequence[Any], rules: StoreRules, *, is_finished: bool) -> None:
     """Whether the commit markers of levels 0, 1, ... fit together."""
-    n_bodies, known, value = 0, 0, None
+    n_bodies, known, value, n_transitions = 0, 0, None, 0
     for t, marker in enumerate(markers):
         where = spoken(level_name(t))
         check_marker(where, marker, rules, is_level=True)
@@ -74,6 +75,9 @@ def check_levels(markers: Sequence[Any], rules: StoreRules, *, is_finished: bool
             _check_added(where, marker, n_bodies, known if t else None)
         n_bodies += marker["n_bodies"]
         _check_below(where, marker, n_bodies if rules.shares_bodies else MOST_BODIES)
+        n_transitions += marker["n_transitions"]
+        if marker["n_known"] > n_transitions + 1:
+            raise Unfit(f"{where}: {marker['n_known']:,} bodies are said to be known by {n_transitions:,} transitions")
         if marker["n_known"] < max(known, n_bodies if rules.shares_bodies else 1):
             raise Unfit(f"{where}: {marker['n_known']:,} bodies are said to be known, but there are more")
         known = marker["n_known"]
@@ -229,6 +233,7 @@ def check_slice(
         if largest >= marker["n_known"]:
             raise Unfit(f"{where}, array 'succ': body {largest:,} follows, but {marker['n_known']:,} are known")
     if "count" in arrays:
+        check_largest_count(where, marker, arrays["count"], rules)
         _check_counts(f"{where}, array 'count'", arrays["count"], marker["n_transitions"])
     if "prob" in arrays and "count" in arrays.keys() | marker["arrays"].keys():
         if "count" in arrays:
@@ -270,22 +275,35 @@ def _check_spare_bits(where: str, last_bytes: npt.NDArray[np.uint8], n_bits: int
         raise Unfit(f"{where}: bits are set that stand for nothing")
 
 
+def check_largest_count(where: str, marker: Json, count_EJ: npt.NDArray[Any], rules: StoreRules) -> None:
+    """Whether no body and profile has more successors than there can be; before any of them is read."""
+    most = marker["n_known"] if rules.is_packed else max(marker["n_known"], _MOST_ANSWERS)
+    largest = int(count_EJ.max(initial=0))
+    if largest > most:
+        raise Unfit(f"{where}, array 'count': {largest:,} successors of one body and profile; expected at most {most:,}")
+
+
 def _check_counts(where: str, count_EJ: npt.NDArray[Any], n_transitions: int) -> None:
     total = int(count_EJ.sum(dtype=np.int64))
     if total != n_transitions:
         raise Unfit(f"{where}: its numbers sum to {total:,}, but there are {n_transitions:,} transitions")
     if count_EJ.size and int(count_EJ.min()) == 0:  # a state is terminal for all profiles, or for none
-        for e in range(0, len(count_EJ), ROWS_AT_A_TIME):
-            follows = count_EJ[e : e + ROWS_AT_A_TIME] > 0
+        for block_EJ in _blocks(count_EJ):
+            follows = block_EJ > 0
             if (follows.any(axis=1) != follows.all(axis=1)).any():
                 raise Unfit(f"{where}: a body has transitions under some profiles, but not under all")
+
+
+def _blocks(count_EJ: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    n_rows = max(1, PAIRS_AT_A_TIME // count_EJ.shape[1])
+    return (count_EJ[e : e + n_rows] for e in range(0, len(count_EJ), n_rows))
 
 
 def _check_probabilities(where: str, prob_K: npt.NDArray[Any], count_EJ: npt.NDArray[Any]) -> None:
     """Whether all are positive and those of each body and profile sum to 1, but for rounding."""
     k = 0
-    for e in range(0, len(count_EJ), ROWS_AT_A_TIME):
-        count_R = count_EJ[e : e + ROWS_AT_A_TIME].ravel()
+    for block_EJ in _blocks(count_EJ):
+        count_R = block_EJ.ravel()
         count_R = count_R[count_R > 0].astype(np.int64)
         if len(count_R) == 0:
             continue

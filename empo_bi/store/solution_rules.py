@@ -96,7 +96,8 @@ class SolutionRules:
         for name, about in carried.items():
             widths = [] if name == "robot" else [self.n_humans * self.n_goals]
             dtype = "float64" if name == "robot" else self.work
-            if name not in CARRIED or about["dtype"] != dtype or about["shape"][1:] != widths:
+            is_too_long = about["shape"][:1] > [max(1, sum(self.level_sizes))]  # a row for each body, which are fewer
+            if name not in CARRIED or about["dtype"] != dtype or about["shape"][1:] != widths or is_too_long:
                 found = f"{about['dtype']} {about['shape']}"
                 raise Unfit(f"{spoken(group)}, array {name!r}: it is said to be {found}; expected {dtype} [rows, {widths}]")
 

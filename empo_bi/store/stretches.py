@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.dag.slices import BodySlice, IndexArray, places_in
 from empo_bi.store.layout import TRANSITIONS, level_name
@@ -26,16 +28,28 @@ def read_stretches(
     group = level_name(marker["level"])
     read = {name: RowReader(files, group, name, about) for name, about in marker["arrays"].items() if name in TRANSITIONS}
     # Types on disk may be as wide as int32 and float64, and are widened.
-    n_rows, begin = max(1, nbytes // (16 * n_profiles)), 0
-    for first in range(0, len(head.expanded), n_rows):
+    most = nbytes // 16
+    n_rows = max(1, most * marker["n_expanded"] // max(1, marker["n_transitions"]))
+    first, begin = 0, 0
+    while first < len(head.expanded):
         expanded = head.expanded[first : first + n_rows]
-        count_EJ = read["count"].rows(first, first + n_rows) if "count" in read else None
-        end = begin + (len(expanded) * n_profiles if count_EJ is None else int(count_EJ.sum(dtype=np.int64)))
+        count_EJ, end = None, begin + len(expanded) * n_profiles
+        if "count" in read:
+            count_EJ, n_entries = _cut(read["count"].rows(first, first + len(expanded)), most)
+            guard.check_counts(group, marker, count_EJ)
+            expanded, end = expanded[: len(count_EJ)], begin + n_entries
         if wanted is None or places_in(expanded, wanted)[0].any():
             arrays = {name: reader.rows(begin, end) for name, reader in read.items() if name != "count"}
             arrays |= {} if count_EJ is None else {"count": count_EJ}
             guard.check_stretch(group, marker, arrays, end - begin)
             succ_K, prob_K = arrays["succ"].astype(np.int32), arrays.get("prob")
             yield replace(head, expanded=expanded, count_EJ=count_EJ, succ_K=succ_K, prob_K=prob_K)
-        begin = end
+        first, begin = first + len(expanded), end
     guard.check_end(group, marker, begin)
+
+
+def _cut(count_EJ: npt.NDArray[Any], most: int) -> tuple[npt.NDArray[Any], int]:
+    """As many of the rows as have at most so many transitions, but at least one, and how many they have."""
+    ends = count_EJ.sum(axis=1, dtype=np.int64).cumsum()
+    n_rows = max(1, int(np.searchsorted(ends, most, side="right")))
+    return count_EJ[:n_rows], int(ends[n_rows - 1])

@@ -86,11 +86,7 @@ class ZarrFiles:
         """An array from its metadata and its first chunk; further chunks are fetched one by one."""
         stored = self._described(group, name, about, metadata)
         at_hand = {stored.chunk_name([0] * len(stored.shape)): first} if stored.separator == "/" else {}
-        if math.prod(stored.grid) > 1:  # there is no last chunk where a size is made up: look before memory is taken
-            last = [n - 1 for n in stored.grid]
-            at_hand[stored.chunk_name(last)] = self._file(f"{group}/{name}/{stored.chunk_name(last)}")
-            if at_hand[stored.chunk_name(last)] is None:
-                raise self.differs(group, name)
+        self._check_files(stored, group, name)
         array = self._room_for(stored, group, name)
         for place in _places(stored):
             chunk = self.chunk(stored, place, group, name, at_hand.pop(stored.chunk_name(place), None))
@@ -135,10 +131,22 @@ class ZarrFiles:
             raise self.differs(group, name)
 
     def check_there(self, group: str, name: str, about: Json) -> None:
-        """Whether an array has the shape that its marker says, and a last chunk; nothing else of it is read."""
-        stored = self.described(group, name, about)
-        last = stored.chunk_name([max(1, n) - 1 for n in stored.grid])
-        if self._file(f"{group}/{name}/{last}") is None:
+        """Whether an array has the shape that its marker says, and as many chunks; nothing else of it is read."""
+        self._check_files(self.described(group, name, about), group, name)
+
+    def _check_files(self, stored: StoredArray, group: str, name: str) -> None:
+        """Where a size is made up there are not as many chunks: look before memory is taken."""
+        n_chunks = math.prod(stored.grid)
+
+        async def counted() -> int:
+            n_files = 0
+            async for _ in self._store.list_prefix(f"{group}/{name}/"):
+                n_files += 1
+                if n_files > n_chunks:  # the metadata are a file, too
+                    break
+            return n_files
+
+        if n_chunks > 1 and sync(counted()) <= n_chunks:
             raise self.differs(group, name)
 
     def _file(self, key: str) -> bytes | Exception | None:

@@ -128,8 +128,9 @@ class ZarrResults:
             self._markers[t] = marker
             t -= 1
         self._handed_over = t + 1
+        there = set(self._files.names()) if t > 0 else set()
         for below in range(t - 1, -1, -1):  # levels are committed from the last to the first
-            if level_name(below) in self._files.names() and self._files.read_record(level_name(below)) is not None:
+            if level_name(below) in there and self._files.read_record(level_name(below)) is not None:
                 raise DamagedStoreError(
                     f"{self.place.name}: the commit marker of level {t} is missing, though level {below} below it is there. "
                     f"{REMEDY}"

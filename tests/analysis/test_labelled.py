@@ -284,17 +284,17 @@ def test_what_was_not_solved_is_left_out_and_the_reason_told() -> None:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Arrays and chunks that are read, as they are read."""
     seen: list[tuple[str, int]] = []
-    chunk, array = ZarrFiles._chunk, ZarrFiles.read_array
+    chunk, array = ZarrFiles.chunk, ZarrFiles.read_array
 
-    def noted_chunk(self: Any, stored: Any, c: int, group: str, name: str, *found: Any) -> Any:
-        seen.append((f"{group}/{name}", c))
-        return chunk(self, stored, c, group, name, *found)
+    def noted_chunk(self: Any, stored: Any, place: Any, group: str, name: str, *found: Any) -> Any:
+        seen.append((f"{group}/{name}", place[0]))
+        return chunk(self, stored, place, group, name, *found)
 
     def noted_array(self: Any, group: str, name: str, about: Any) -> Any:
         seen.append((f"{group}/{name}", -1))
         return array(self, group, name, about)
 
-    monkeypatch.setattr(ZarrFiles, "_chunk", noted_chunk)
+    monkeypatch.setattr(ZarrFiles, "chunk", noted_chunk)
     monkeypatch.setattr(ZarrFiles, "read_array", noted_array)
     return seen
 

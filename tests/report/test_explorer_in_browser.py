@@ -534,7 +534,7 @@ def test_the_slider_ends_on_a_level_that_has_states(browser: Any, tmp_path: Path
 
 def test_a_run_that_ends_where_it_begins_is_shown_without_a_complaint(browser: Any, tmp_path: Path) -> None:
     solution = solve(load_world("asymmetric_freeing", max_steps=0), progress=False)
-    tab = opened(browser, write_report(solution, tmp_path / "end.html", title=5, progress=False).path)
+    tab = opened(browser, write_report(solution, tmp_path / "end.html", title="5", progress=False).path)
     assert tab.complaints == []
     assert "NaN" not in "".join(tab.page.eval_on_selector_all("svg", "(all) => all.map((one) => one.outerHTML)"))
     tab.page.context.close()

@@ -5,6 +5,7 @@ Kernels would read and write wherever these lead. ``test_forged_runs.py`` tries 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import zipfile
@@ -64,7 +65,8 @@ FORGED: dict[str, tuple[str, int, str, Forge, str]] = {
     "a successor beyond all bodies": ("grid", 1, "succ", put(3, 255), "body 255 follows"),
     "successors that int32 cannot hold": ("grid", 1, "succ", wider, "body 2,147,483,648 follows"),
     "a successor on a level before": ("ring", 1, "succ", put(0, 0), "a body follows that is on level 0"),
-    "more transitions than there are": ("grid", 1, "count", put((0, 0), 200), "its numbers sum to"),
+    "more transitions than there are": ("grid", 1, "count", put((0, 0), 90), "its numbers sum to"),
+    "more successors than there are bodies": ("grid", 1, "count", put((0, 0), 200), "200 successors of one body"),
     "profiles that lead nowhere": ("array", 0, "count", lambda a: put((0, slice(0, 2)), [0, 4])(a), "under some profiles"),
     "a probability that is not a number": ("grid", 1, "prob", put(0, np.nan), "a probability is nan"),
     "a negative probability": ("grid", 1, "prob", put(0, -0.5), "not above 0"),
@@ -124,7 +126,7 @@ def test_successors_on_another_level_are_noticed_where_levels_are_not_nested(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_known": 10**9}, "1,000,000,000 were found before it"),
+        ({"n_known": 10**9}, "1,000,000,000 bodies are said to be known by"),
         ({"members": [0, 10**9]}, "members are said to be"),
         ({"members": [5, 2]}, "expected .first, past the last."),
         ({"n_states": 10**9, "members": [0, 10**9]}, "members go up to 1,000,000,000"),
@@ -337,5 +339,19 @@ def test_sizes_are_held_against_files_before_memory_is_taken(masters: Callable[[
     end["levels"] = [first, second]
     put_record(files, "dag/finished/zarr.json", end)
     put_tree(files, tmp_path / "run")
-    with pytest.raises(StoreError, match="level 1, array 'key'"):
+    with pytest.raises(StoreError, match=r"bodies are said to be known by \d+ transitions"):
         open_dag(tmp_path / "run/dag")
+    ring = tree_of(masters("ring"))  # an array of many chunks, of which there is only the last
+    about = record_of(ring, "dag/finished/zarr.json")["levels"][1]["arrays"]["states"]
+    metadata = json.loads(ring["dag/level_00001/states/zarr.json"])
+    metadata["shape"], metadata["chunk_grid"]["configuration"]["chunk_shape"] = [10**9], [1]
+    ring["dag/level_00001/states/zarr.json"] = json.dumps(metadata).encode()
+    ring[f"dag/level_00001/states/c/{10**9 - 1}"] = ring["dag/level_00001/states/c/0"]
+    for record, path in (("finished", ["levels", 1]), ("level_00001", [])):
+        content = record_of(ring, f"dag/{record}/zarr.json")
+        marker = content["levels"][1] if path else content
+        marker["arrays"]["states"] = {**about, "shape": [10**9]}
+        put_record(ring, f"dag/{record}/zarr.json", content)
+    put_tree(ring, tmp_path / "ring")
+    with pytest.raises(StoreError, match="level 1, array 'states': its checksum differs, so a chunk is missing"):
+        open_dag(tmp_path / "ring/dag", world=world_of("ring")[0])
