@@ -162,7 +162,11 @@ def _enumerated(
         explorer.give_back()
 
     watch.give_back = give_back
-    watch.owners = lambda: {"index of states": explorer.nbytes, "slices at hand": levels.cached_bytes}
+    watch.owners = lambda: {
+        "index of states": explorer.nbytes,
+        "transitions that wait": explorer.waiting_bytes,
+        "slices at hand": levels.cached_bytes,
+    }
     try:
         _fill(levels, explorer, progress, watch)
     finally:

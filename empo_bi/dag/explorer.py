@@ -32,6 +32,10 @@ class Explorer(Protocol):
     def nbytes(self) -> int:
         """What it holds to recognise them, in Python worlds a guess."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Transitions of the level in work that wait in memory for its end."""
+
     def next_level(self, earlier: Levels) -> BodySlice | None:
         """The next level, None after the last. ``earlier`` are the levels before it, read as needed."""
 

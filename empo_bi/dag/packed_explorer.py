@@ -95,7 +95,8 @@ class PackedExplorer:
         added = range(self._first, len(self._index))
         goals, members = self._goals, self._members
         attained = None
-        self._watch.look(0, 2 * key_BW.nbytes)  # the keys once more for the frontier, and bits of goals
+        rows_for_goals = len(key_BW) if goals is None or goals.ignore_the_step else len(members)
+        self._watch.look(0, key_BW.nbytes + rows_for_goals * 8 * (key_BW.shape[1] + 1))  # for the frontier; and goals
         if goals is not None:
             # One row per body where the step plays no part, else one per state.
             rows_for = key_BW if goals.ignore_the_step else self._index.keys[as_array(members)]
@@ -146,6 +147,10 @@ class PackedExplorer:
             block = key_BW[first : first + self._block_states]
             first += len(block)
             yield block
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._builder.nbytes
 
     def give_back(self) -> None:
         self._builder.spill()

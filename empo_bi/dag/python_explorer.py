@@ -92,6 +92,10 @@ class PythonExplorer:
         self._builder = SliceBuilder(self.n_profiles, self._precision, self._spill)
         return self._builder
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self._builder.nbytes
+
     def give_back(self) -> None:
         self._builder.spill()
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from empo_bi.errors import MemoryLimitError
 from empo_bi.memory.machine import resident_bytes
 from empo_bi.memory.sizes import Size, as_text, parse_size
+from empo_bi.runtime.compilation import compilations
 
 BASE_BYTES = 200_000_000  # what Python, libraries and compiled kernels take once all are loaded, as measured
 UNLOADED = 12 << 20  # kernels and libraries that are loaded when they are first used
+_COMPILED = ". Kernels were compiled by this process, which takes some 100 MB: the same call needs less the next time"
 # What is taken where nobody sets a limit: of what was read, and of what waits to be written.
 CACHE_BYTES = 256 << 20
 SLICE_BACKLOG, RESULT_BACKLOG = 32 << 20, 64 << 20
@@ -83,5 +85,5 @@ class Budget:
             wanted = f", and needs {as_text(more)} more" if more else ""
             raise MemoryLimitError(
                 f"{doing}: the process holds {as_text(held)}, Python and libraries included{wanted}, which is more than "
-                f"memory_limit={as_text(self.limit)}. {remedy}"
+                f"memory_limit={as_text(self.limit)}. {remedy}{_COMPILED if compilations.n_compiled else ''}"
             )

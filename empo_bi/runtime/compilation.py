@@ -43,6 +43,7 @@ class Compilations:
         self._n_known = 0
         self._begin = 0.0
         self._bar: Any = None
+        self.n_compiled = 0  # kernels, by this process
 
     @contextmanager
     def quiet(self, asked: bool = True) -> Iterator[None]:
@@ -95,6 +96,7 @@ class Compilations:
 
     def _finish(self, dispatcher: Any) -> None:
         self._bar = None
+        self.n_compiled += 1
         _log.info("compiled %s in %.1f s", dispatcher.py_func.__name__, time.monotonic() - self._begin)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from empo_bi.errors import StoreError
 from empo_bi.store.encoded import Json
 from empo_bi.store.reporting import reporting
-from empo_bi.store.zarr_files import ZarrFiles, one_blosc_thread
+from empo_bi.store.zarr_files import ZarrFiles
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class BackgroundWriter:
         self._jobs.append(_Job(t, nbytes, self._pool.submit(self._write, t, write, groups, obsolete)))
 
     def _write(self, t: int, write: Callable[[], Json], groups: tuple[str, ...], obsolete: str) -> Json:
-        with reporting(self._files.name, t), one_blosc_thread():
+        with reporting(self._files.name, t):
             if self._has_failed:
                 raise StoreError(f"{self._files.name}: level {t} was not written, since one before it could not be")
             try:

@@ -13,7 +13,7 @@ from empo_bi.store.zarr_levels import ZarrLevels
 from empo_bi.world.gridworld import GridWorld, load_world
 from empo_bi.world.packed import PackedWorld
 
-MOST_BYTES = 10_000_000  # of a world as JSON; a file may have a tenth of it
+MOST_BYTES = 2_000_000  # of a world as JSON; a file may have half of it
 
 
 def remembered_world(mapping: Any, where: str) -> GridWorld:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-import contextlib
 import itertools
 import json
 import math
@@ -17,7 +16,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numcodecs.blosc
 import numpy as np
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
@@ -304,16 +302,6 @@ class ZarrFiles:
 
         if self.can_delete:
             sync(deleted())
-
-
-@contextlib.contextmanager
-def one_blosc_thread() -> Iterator[None]:
-    """The other cores are busy expanding the next level; two threads of Blosc made a run 13% slower."""
-    before = numcodecs.blosc.set_nthreads(1)
-    try:
-        yield
-    finally:
-        numcodecs.blosc.set_nthreads(before)
 
 
 def _places(stored: StoredArray) -> Iterator[tuple[int, ...]]:

@@ -29,6 +29,8 @@ _NEVER_ENTERED = {
     Kind.WALL, Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON, Kind.DISABLING_SWITCH,
 }  # fmt: skip
 
+MOST_AGENTS = 64  # who together have more action profiles than could ever be gone through
+
 
 @dataclass(frozen=True)
 class AgentSpec:
@@ -302,6 +304,8 @@ def _read_agents(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...]) -
     pushers = _read_colours(source, "can_push_rocks", "e")
     enterers = _read_colours(source, "can_enter_magic_walls", "")
     places = [(x, y, cell.colour) for y, row in enumerate(cells) for x, cell in enumerate(row) if cell.kind == Kind.AGENT]
+    if len(places) > MOST_AGENTS:
+        raise source.error("map", message=f"found {len(places):,} agents, expected at most {MOST_AGENTS}; remove some")
     directions = _read_orientations(source, len(places))
     return tuple(
         AgentSpec(x, y, str(colour), direction, colour in pushers, colour in enterers)

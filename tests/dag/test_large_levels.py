@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from planning_worlds import Patience
 from store_tools import Drift, Leaps, run_python
 
 from empo_bi import MemoryLimitError, MemoryProfiler, Params, enumerate_dag, load_world, open_dag, solve
+from empo_bi.dag.slices import SliceBuilder
 from empo_bi.dag.spill import BlockArray, BlockSpool, SpillLimit
 from empo_bi.memory import budget
 from empo_bi.store.encoded import Compression
 from empo_bi.store.places import place_of
 from empo_bi.store.row_reader import RowReader
+from empo_bi.store.slice_rules import _check_probabilities
+from empo_bi.store.stretches import _cut
 from empo_bi.store.zarr_files import ZarrFiles
 
 MB = 1_000_000
@@ -162,6 +166,33 @@ def test_what_is_spilled_leaves_no_file_behind(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_stretch_ends_where_its_transitions_are_too_many() -> None:
+    count_EJ = np.array([[1, 1], [400, 100], [3, 3], [1, 1]], dtype=np.uint16)
+    assert [(len(rows), n) for rows, n in (_cut(count_EJ[e:], 10) for e in range(4))] == [(1, 2), (1, 500), (2, 8), (1, 2)]
+
+
+def test_blocks_that_are_to_be_joined_can_still_be_spilled(tmp_path: Path) -> None:
+    builder = SliceBuilder(2, "float16", SpillLimit(10**9, tmp_path))
+    builder.add(np.full((5, 2), 2), np.arange(20), np.full(20, 0.5))
+    asked: list[int] = []
+    found = builder.arrays(lambda nbytes: asked.append(nbytes) or builder.spill())  # type: ignore[func-returns-value]
+    assert asked == [80]
+    assert list(found) == ["spilled"]
+    assert np.array_equal(np.concatenate(list(found["spilled"].succ_K.blocks())), np.arange(20))
+
+
+def test_looking_at_probabilities_takes_little_memory_whatever_the_number_of_profiles() -> None:
+    count_EJ = np.full((4000, 343), 2, dtype=np.uint8)
+    prob_K = np.full(count_EJ.size * 2, 0.5, dtype=np.float16)
+    tracemalloc.start()
+    try:
+        _check_probabilities("here", prob_K, count_EJ)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * MB  # 55 MB of float64, were they widened at once
+
+
 # --- the limit --------------------------------------------------------------------------------------------------------
 
 ENUMERATE = """
@@ -210,10 +241,10 @@ def test_the_advice_is_not_what_was_done_already(tmp_path: Path, monkeypatch: py
     held = iter(range(10 * MB, 10**12, 3 * MB))
     monkeypatch.setattr(budget, "resident_bytes", lambda: next(held))
     monkeypatch.setattr(budget, "BASE_BYTES", 0)
-    with pytest.raises(MemoryLimitError, match=r"MB\. Shorten the horizon, or allow more$"):
+    with pytest.raises(MemoryLimitError, match=r"MB\. Shorten the horizon, or allow more"):
         enumerate_dag(world, store=tmp_path / "dag", memory_limit="90MB", progress=False)
     held = iter(range(10 * MB, 10**12, 3 * MB))
-    with pytest.raises(MemoryLimitError, match=r"MB\. Keep the levels on disk .*, shorten the horizon, or allow more$"):
+    with pytest.raises(MemoryLimitError, match=r"MB\. Keep the levels on disk .*, shorten the horizon, or allow more"):
         enumerate_dag(world, memory_limit="90MB", progress=False)
 
 

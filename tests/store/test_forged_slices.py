@@ -31,7 +31,10 @@ from empo_bi import (
     solve,
 )
 from empo_bi.cli import cli
+from empo_bi.store.records import Unfit
+from empo_bi.store.solution_rules import SolutionRules
 from empo_bi.store.verify import verify_store
+from empo_bi.store.zarr_files import ZarrFiles
 
 Forge = Callable[[np.ndarray], object]
 
@@ -355,3 +358,25 @@ def test_sizes_are_held_against_files_before_memory_is_taken(masters: Callable[[
     put_tree(ring, tmp_path / "ring")
     with pytest.raises(StoreError, match="level 1, array 'states': its checksum differs, so a chunk is missing"):
         open_dag(tmp_path / "ring/dag", world=world_of("ring")[0])
+
+
+def test_a_carry_has_no_more_rows_than_there_are_states() -> None:
+    rules = SolutionRules([1, 2], 1, 3, 4, "float16", "float32", 1.0)
+    rules.check_carry("carry_00001", {"robot": {"dtype": "float64", "shape": [3]}})
+    with pytest.raises(Unfit, match="carry_00001, array 'robot': it is said to be float64 .1000000000."):
+        rules.check_carry("carry_00001", {"robot": {"dtype": "float64", "shape": [10**9]}})
+
+
+def test_many_levels_without_markers_are_looked_for_in_one_list(
+    masters: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path(shutil.copytree(masters("grid"), tmp_path / "run"))
+    store = next(run.glob("solution-*"))
+    for marker in sorted(store.glob("level_*/zarr.json"))[1:]:
+        marker.unlink()
+    listed: list[int] = []
+    original = ZarrFiles.names
+    monkeypatch.setattr(ZarrFiles, "names", lambda self: listed.append(1) or original(self))  # type: ignore[func-returns-value]
+    with pytest.raises(DamagedStoreError, match="the commit marker of level . is missing, though level 0 below it is there"):
+        open_solution(run)
+    assert len(listed) <= 2

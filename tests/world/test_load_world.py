@@ -416,3 +416,8 @@ def test_world_files_are_plain_yaml_for_everybody_else() -> None:
         path = empo_bi.worlds.find(name)
         assert path is not None
         assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
+
+
+def test_a_map_full_of_agents_is_refused_before_it_takes_long() -> None:
+    with pytest.raises(WorldFileError, match="map: found 10,000 agents, expected at most 64"):
+        load_world({"map": "\n".join(" ".join(["Ay"] * 100) for _ in range(100)), "max_steps": 1})
