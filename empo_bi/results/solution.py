@@ -190,7 +190,7 @@ class Solution:
         goes_on = (q_SR < 0).all(axis=1)
         pi_SR = np.zeros_like(q_SR)
         if goes_on.any():
-            exponents = -self.params.beta_r * np.log(-q_SR[goes_on])
+            exponents = self._exponents(q_SR[goes_on])
             weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
             pi_SR[goes_on] = weights / weights.sum(axis=1, keepdims=True)
         return pi_SR
@@ -270,7 +270,7 @@ class Solution:
         q_SR = self.rows("qr", t)
         if self._given_prior is None:
             for work, pi_MAX in self.human_policies.blocks_of(t, place_M):
-                q_MR = q_SR[work.block.place_M]
+                q_MR = self._going_on(t, q_SR[work.block.place_M])
                 pursued.check_states(t, work.block.place_M)
                 weight_NX = pursued.weights(work.weight_NX)
                 yield Play(work.block, pi_MAX, weight_NX, _NO_JOINT, q_MR, self.params.beta_r, profiles)
@@ -283,7 +283,24 @@ class Solution:
             for x in pursued.column_of.values():
                 joint_MU = np.ascontiguousarray(joint_MXU[:, x])
             pi_MAX = np.zeros((len(states), profiles.n_actions, 0))
-            yield Play(block, pi_MAX, _NO_WEIGHTS, joint_MU, q_SR[block.place_M], self.params.beta_r, profiles)
+            q_MR = self._going_on(t, q_SR[block.place_M])
+            yield Play(block, pi_MAX, _NO_WEIGHTS, joint_MU, q_MR, self.params.beta_r, profiles)
+
+    def _going_on(self, t: int, q_MR: FloatArray) -> FloatArray:
+        """Values of the robot in states that are not terminal, which are below 0; a store may be somebody else's."""
+        if self.has_robot:
+            if not (q_MR < 0).all():
+                raise self.results.damaged(f"level {t}, array 'qr': the robot's values are 0 in a state that goes on")
+            self._exponents(q_MR)
+        return q_MR
+
+    def _exponents(self, q_MR: FloatArray) -> FloatArray:
+        """``-beta_r log(-Q_r)``, whose exponential the robots' policy is proportional to; finite in what we have solved."""
+        with np.errstate(over="ignore"):
+            exponents: FloatArray = -self.params.beta_r * np.log(-q_MR)
+        if not np.isfinite(exponents).all():
+            raise self.results.damaged(f"beta_r={self.params.beta_r} and array 'qr' do not go together")
+        return exponents
 
     @cached_property
     def reached(self) -> ByLevel:

@@ -83,7 +83,10 @@ class Place:
         """Members are not compressed, since chunks are: nothing in the file can unpack to more than the file has."""
         try:
             with zipfile.ZipFile(zip_file) as packed:
-                squeezed = [info for info in packed.infolist() if info.compress_type != zipfile.ZIP_STORED]
+                members, size = packed.infolist(), zip_file.stat().st_size
+                squeezed = [info for info in members if info.compress_type != zipfile.ZIP_STORED]
+                if any(not 0 <= info.header_offset < size for info in members):
+                    raise zipfile.BadZipFile("members begin outside of the file")
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise DamagedStoreError(f"{self.name}: its list of members cannot be read ({error})") from error
         if squeezed:

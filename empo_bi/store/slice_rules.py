@@ -134,6 +134,9 @@ def _check_bodies(where: str, marker: Json, rules: StoreRules) -> None:
             raise Unfit(f"{where}: {marker[sizes[name]]:,} {name} are said to be the {marker[sizes[given]]:,} {given}")
     if marker["n_states"] == 0:
         raise Unfit(f"{where}: it has no states")
+    if marker["n_bodies"] > marker["n_states"] or marker["n_expanded"] > marker["n_states"]:
+        raise Unfit(f"{where}: it adds {marker['n_bodies']:,} bodies and expands {marker['n_expanded']:,}, but has "
+                    f"{marker['n_states']:,} states")  # fmt: skip
     if rules.shares_bodies and not isinstance(marker["added"], list):
         raise Unfit(f"{where}: bodies that are shared are added one after the other, but it names an array of them")
     own = marker["members"]

@@ -88,8 +88,8 @@ class SolutionRules:
             raise Unfit(f"{where}: power is {least:g} to {most:g}; expected finite numbers, 0 or more")
         if name in ("qr", "vr") and not (-np.inf < least and most <= 0):
             raise Unfit(f"{where}: the robot's values are {least:g} to {most:g}; expected finite numbers, 0 or less")
-        if name == "qr" and most == 0 and ((array < 0).any(axis=1) != (array < 0).all(axis=1)).any():
-            raise Unfit(f"{where}: in a state, some values of the robot are 0 and others are not")
+        if name in ("qr", "xh") and array.size and ((array != 0).any(axis=1) != (array != 0).all(axis=1)).any():
+            raise Unfit(f"{where}: in a state, some numbers are 0 and others are not; all are 0 where it is terminal")
 
     def check_carry(self, group: str, carried: Mapping[str, Any]) -> None:
         """What a carry's record says of its tables."""

@@ -58,7 +58,12 @@ class ZarrResults:
     def open(cls, place: Place) -> ZarrResults:
         """An existing solution, finished or not, for reading."""
         files = ZarrFiles(place.name, place.for_reading(), REMEDY)
-        results = cls(place, files, _read_manifest(files), None)
+        try:
+            results = cls(place, files, _read_manifest(files), None)
+        except StoreNotFoundError:
+            if place.is_begun:  # or is being removed, to be made anew
+                raise StoreNotFoundError(f"{place.name}: is not finished; run the same command again to continue") from None
+            raise
         results._find_levels()
         return results
 
@@ -173,12 +178,16 @@ class ZarrResults:
 
     def problems_of(self, t: int) -> list[str]:
         """Check every array of a level: what is wrong with them."""
-        problems = []
+        problems, is_terminal = [], {}
         for name, about in self._markers[t]["arrays"].items():
             try:
-                self._checked(t, name, self._files.read_array(level_name(t), name, about))
+                array = self._checked(t, name, self._files.read_array(level_name(t), name, about))
+                if name in ("qr", "xh"):
+                    is_terminal[name] = (array == 0).all(axis=1)
             except DamagedStoreError as error:
                 problems.append(str(error).removesuffix(f" {REMEDY}"))
+        if len(is_terminal) == 2 and not np.array_equal(is_terminal["qr"], is_terminal["xh"]):
+            problems.append(f"{self.place.name}: level {t}: other states are terminal by array 'qr' than by array 'xh'")
         return problems
 
     # --- writing ------------------------------------------------------------------------------------------------------
