@@ -23,6 +23,7 @@ from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, 
 from empo_bi.keeping import SOLUTION, is_url
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import run_bar, say
 
 DEATHS_IN_VAIN = 3  # of workers, in a row, before any of them has begun a run
@@ -98,7 +99,7 @@ def told_failures(rows: Sequence[Json]) -> list[str]:
         steps = sorted({row["steps"] for row in some if row["steps"] is not None})
         horizon = f", {'-'.join(map(str, dict.fromkeys([steps[0], steps[-1]])))} steps" if steps else ""
         which = some[0]["run"] if len(some) == 1 else f"{len(some):,} runs, such as {some[0]['run']}"
-        lines.append(f"{world}{horizon} ({which}): {error}")
+        lines.append(one_line(f"{world}{horizon} ({which}): {error}"))
     return lines
 
 

@@ -17,6 +17,7 @@ from empo_bi.store.reporting import reporting
 
 Json = dict[str, Any]
 MOST_BYTES = 1 << 26  # of a file that is read: a table of a million runs, or a manifest, takes less
+MOST_DEPTH = 50  # of JSON
 
 
 class Folder:
@@ -94,7 +95,7 @@ class Folder:
             found = json.loads(data)
         except (ValueError, RecursionError):  # not JSON, or nested deeper than Python goes
             return None
-        return found if isinstance(found, dict) else None
+        return found if isinstance(found, dict) and _is_shallow(found) else None
 
     def write_json(self, name: str, content: Json) -> None:
         self.write_bytes(name, json.dumps(content, indent=1, default=str).encode())
@@ -148,3 +149,14 @@ class Folder:
                 shutil.rmtree(going, ignore_errors=True)
             else:
                 (self.place / name).unlink(missing_ok=True)
+
+
+def _is_shallow(thing: Any) -> bool:
+    """Whether JSON is nested no deeper than ours ever is; what goes through it later is written in Python."""
+    level = [thing]
+    for _ in range(MOST_DEPTH):
+        inside = [list(part.values()) if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        if not inside:
+            return True
+        level = [part for parts in inside for part in parts]
+    return False

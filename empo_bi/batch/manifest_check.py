@@ -46,7 +46,7 @@ def _has(**wanted: Check) -> Check:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)  # halves of characters cannot be printed
 
 
 def _is_count(value: Any) -> bool:
@@ -63,7 +63,8 @@ def _is_flag(value: Any) -> bool:
 
 def _is_plain(value: Any) -> bool:
     """What a cell of a table may hold."""
-    return value is None or isinstance(value, int | float | str)
+    is_small = not isinstance(value, int) or abs(value) < 10**300  # as a float can be
+    return value is None or isinstance(value, float | str) or (isinstance(value, int) and is_small)
 
 
 def _is_mapping(value: Any) -> bool:

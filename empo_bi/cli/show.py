@@ -74,7 +74,7 @@ def _run(manifest: dict[str, Any]) -> str:
     lines = [one_line(manifest["world"]["title"]), f"status: {manifest['status']}"]
     if manifest["status"] == "failed":
         error = manifest["error"]
-        lines.append(f"error: {error['traceback'] or error['type'] + ': ' + error['message']}")
+        lines.append(f"error: {error['traceback'] or one_line(error['type'] + ': ' + error['message'])}")
     params = {name: value for name, value in manifest["params"].items() if name != "believed_others"}
     lines.append("params: " + ", ".join(f"{name} {_number(value)}" for name, value in params.items()))
     columns = manifest.get("columns", {})
@@ -88,15 +88,17 @@ def _run(manifest: dict[str, Any]) -> str:
     groups["metrics"] = [name for name in columns if name not in known and not name.startswith("V_h")]
     for title, names in groups.items():
         if names:
-            lines.append(f"{title}: " + ", ".join(f"{name} {_number(columns[name])}" for name in names))
+            told = ", ".join(f"{name} {_number(columns[name])}" for name in names)
+            lines.append(f"{title}: {one_line(told)}")
     if timings := manifest.get("timings"):
         seconds = {name: value for name, value in timings.items() if name.endswith("_seconds")}
         told = ", ".join(f"{name.removesuffix('_seconds')} {value:.3g} s" for name, value in seconds.items())
-        lines.append(f"took: {told}, at most {timings['peak_bytes'] / 1e6:,.0f} MB, on {manifest['machine']['host']}")
+        where = f"at most {timings['peak_bytes'] / 1e6:,.0f} MB, on {manifest['machine']['host']}"
+        lines.append(one_line(f"took: {told}, {where}"))
     kept = manifest["asked"]["keep"]
     lines.append(f"kept: {kept}" + ("" if manifest.get("dag") is None else f"; the DAG in {manifest['dag']}"))
     return "\n".join(
-        [*lines, f"begun {manifest['begun']}" + (f", ended {manifest['ended']}" if "ended" in manifest else "")]
+        [*lines, one_line(f"begun {manifest['begun']}" + (f", ended {manifest['ended']}" if "ended" in manifest else ""))]
     )
 
 

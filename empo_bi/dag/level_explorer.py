@@ -97,11 +97,18 @@ class LevelExplorer(PythonExplorer):
         """A function cannot be told from another by its looks, so it is asked about every state."""
         for piece in heads:
             for state in piece.states or ():
-                if self._level_of(state) != piece.value:
+                if (level := self._said_of(state)) != piece.value:
                     raise StoreMismatchError(
-                        f"the store has {short_repr(state)} on level {piece.value}, level_fct says {self._level_of(state)}; "
-                        "use the function that the store was made with, choose another place, or pass overwrite=True"
+                        f"the store has {short_repr(state)} on level {piece.value}, level_fct says {level}; use the "
+                        "function that the store was made with, choose another place, or pass overwrite=True"
                     )
+
+    def _said_of(self, state: Any) -> Any:
+        """The level of a stored state, or what ``level_fct`` says of one that it cannot read."""
+        try:
+            return self._level_of(state)
+        except Exception as error:  # a user's function, about a state that may be anybody's
+            return repr(error)
 
     def frontier(self) -> list[BodySlice]:
         pieces = []

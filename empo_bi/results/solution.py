@@ -168,7 +168,10 @@ class Solution:
         """U_r of states with these powers, (S,); 0 for terminal states, which have none."""
         u_S = np.zeros(len(x_SH))
         goes_on = (x_SH > 0).all(axis=1)
-        u_S[goes_on] = -((x_SH[goes_on] ** -self.params.xi).mean(axis=1) ** self.params.eta)
+        with np.errstate(over="ignore"):
+            u_S[goes_on] = -((x_SH[goes_on] ** -self.params.xi).mean(axis=1) ** self.params.eta)
+        if not np.isfinite(u_S).all():
+            raise self.results.damaged("array 'xh' and the parameters xi and eta do not go together: a reward is infinite")
         return u_S
 
     @property

@@ -139,6 +139,7 @@ def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
             results.carried()
         except DamagedStoreError as error:
             damage.append(str(error))
+    damage += _problems_with_dag(results)
     title = f"solution of {one_line(results.manifest['title'])}"
     return Verification(results.place.name, title, is_finished, len(results.levels), n_arrays, damage)
 
@@ -153,3 +154,18 @@ def _check_levels(store: ZarrLevels | ZarrResults, levels: Sequence[int], progre
             n_arrays += store.n_arrays_of(t)
             bar.level(t)
     return n_arrays, damage
+
+
+def _problems_with_dag(results: ZarrResults) -> list[str]:
+    """Whether a solution has as many states on each level as the DAG beside it."""
+    folder = results.place.folder
+    if folder is None or not (folder.parent / "dag" / "zarr.json").is_file():
+        return []
+    try:
+        sizes = [level.n_states for level in ZarrLevels.open(place_of(folder.parent / "dag"), JsonStates(None)).sizes]
+    except StoreError:  # which is said of the DAG itself
+        return []
+    said = results.manifest["content"].get("level_sizes", sizes)
+    return (
+        [] if said == sizes else [f"{results.place.name}: has other numbers of states on its levels than the DAG beside it"]
+    )

@@ -178,15 +178,18 @@ class ZarrResults:
 
     def problems_of(self, t: int) -> list[str]:
         """Check every array of a level: what is wrong with them."""
-        problems, is_terminal = [], {}
+        problems: list[str] = []
+        is_terminal: dict[str, Array] = {}
         for name, about in self._markers[t]["arrays"].items():
+            ended = []
             try:
-                array = self._checked(t, name, self._files.read_array(level_name(t), name, about))
-                if name in ("qr", "xh"):
-                    is_terminal[name] = (array == 0).all(axis=1)
+                for _, rows in self._files.read_pieces(level_name(t), name, about, range(about["shape"][0])):
+                    self._checked(t, name, rows)
+                    ended.append((rows == 0).all(axis=tuple(range(1, rows.ndim))))
+                is_terminal[name] = np.concatenate(ended) if ended else np.zeros(0, dtype=np.bool_)
             except DamagedStoreError as error:
                 problems.append(str(error).removesuffix(f" {REMEDY}"))
-        if len(is_terminal) == 2 and not np.array_equal(is_terminal["qr"], is_terminal["xh"]):
+        if {"qr", "xh"} <= is_terminal.keys() and not np.array_equal(is_terminal["qr"], is_terminal["xh"]):
             problems.append(f"{self.place.name}: level {t}: other states are terminal by array 'qr' than by array 'xh'")
         return problems
 

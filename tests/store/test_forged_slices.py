@@ -403,3 +403,25 @@ def test_members_of_a_zip_file_that_begin_outside_of_it_are_refused(tmp_path: Pa
     (tmp_path / "dag.zip").write_bytes(data)
     with pytest.raises(DamagedStoreError, match="its list of members cannot be read"):
         open_dag(tmp_path / "dag.zip")
+
+
+def test_a_solution_of_other_sizes_than_its_dag_is_noticed(masters: Callable[[str], Path], tmp_path: Path) -> None:
+    files = tree_of(masters("grid"))
+    name = next(key for key in files if key.startswith("solution-") and key.endswith("/zarr.json") and key.count("/") == 1)
+    manifest = record_of(files, name)
+    manifest["content"]["level_sizes"][-1] += 1
+    put_record(files, name, manifest)
+    put_tree(files, tmp_path / "run")
+    damage = verify_store(tmp_path / "run" / name.removesuffix("/zarr.json"), progress=False).damage
+    assert any("other numbers of states" in line or "it is said to be" in line for line in damage), damage
+
+
+def test_a_reward_that_is_not_finite_is_refused(masters: Callable[[str], Path], tmp_path: Path) -> None:
+    files = tree_of(masters("grid"))
+    name = next(key for key in files if "/level_00001/xh/zarr.json" in key).removesuffix("/zarr.json")
+    power = array_of(files, name)
+    power[0] = 5e-324
+    put_array(files, name, power)
+    put_tree(files, tmp_path / "run")
+    with pytest.raises(DamagedStoreError, match="a reward is infinite"):
+        open_solution(tmp_path / "run").values.U_r[1]
