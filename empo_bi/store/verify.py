@@ -166,6 +166,4 @@ def _problems_with_dag(results: ZarrResults) -> list[str]:
     except StoreError:  # which is said of the DAG itself
         return []
     said = results.manifest["content"].get("level_sizes", sizes)
-    return (
-        [] if said == sizes else [f"{results.place.name}: has other numbers of states on its levels than the DAG beside it"]
-    )
+    return [] if said == sizes else [f"{results.place.name}: its levels have other sizes than those of the DAG beside it"]
