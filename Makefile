@@ -37,7 +37,7 @@ demo: $(VENV)/.demo  ## show a world, count what can happen in it, solve it, and
 	$(BIN)/empo-bi solve asymmetric_freeing --steps 12 -p gamma_h=0.99 -p gamma_r=0.99 -p zeta=2 -p beta_r=50 --out runs/demo
 	$(BIN)/empo-bi report runs/demo --out runs/demo.html --force
 	@printf '\nThe same from Python, in numbers ...\n'
-	$(BIN)/python examples/phase2_backward_induction.py --steps 12 --beta-r 50
+	$(BIN)/python examples/phase2_backward_induction.py --steps 12 --beta-r 50 --eta 1
 	@echo "Open runs/demo.html in a browser to look through it; runs/demo.png is a picture of its world."
 
 test: lint-and-compile  ## lint, type check and the default tests (about seven minutes on two cores)

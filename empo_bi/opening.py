@@ -67,6 +67,8 @@ def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress
     elif (run := read_manifest(folder)) is None:
         store = _only_solution(folder)
     if run is None and store is None:
+        if "dag" in folder.names("dag"):
+            raise StoreNotFoundError(f"{folder}: nothing is solved there yet; run the same command again to continue")
         raise StoreNotFoundError(
             f"{folder}: no solution is there; solve(world, out=...), empo-bi solve --out, or a batch makes one"
         )

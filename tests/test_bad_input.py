@@ -268,6 +268,20 @@ def test_weights_that_cannot_be_are_named(phase: Callable[..., Any], weight: flo
         phase(possible_goal_generator=Places(1.0, weight, 1.0, 1.0))
 
 
+class NoWeights(Places):
+    """A generator that forgot the weights."""
+
+    def generate(self, state: Any, human_agent_index: int) -> Iterator[Any]:
+        yield At(0)
+
+
+def test_goals_without_a_weight_are_named(phase: Callable[..., Any]) -> None:
+    with pytest.raises(
+        GoalError, match=r"the goal generator yields At\(place=0\) for human 0 in state .*expected a goal and"
+    ):
+        phase(possible_goal_generator=NoWeights(1.0))
+
+
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_human_without_reachable_goals_is_named_with_state_and_level_in_phase_2(on_disk: bool) -> None:
     nowhere = Places(0.0, 0.0, 1.0)  # goals of weight 0 do not count

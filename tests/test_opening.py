@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from planning_worlds import TwoSteps
 
-from empo_bi import Params, StoreMismatchError, StoreNotFoundError, load_world, open_solution, solve
+from empo_bi import Params, StoreMismatchError, StoreNotFoundError, enumerate_dag, load_world, open_solution, solve
 
 
 def belief(state: Any, human: int, action: int) -> list[tuple[float, Any]]:
@@ -74,4 +74,10 @@ def test_an_unfinished_solution_is_not_continued_by_opening_it(tmp_path: Path) -
             path.unlink() if path.is_file() else path.rmdir()
         (store / f"level_0000{t}").rmdir()
     with pytest.raises(StoreNotFoundError, match="is not finished; call solve again"):
+        open_solution(tmp_path)
+
+
+def test_a_run_that_was_killed_before_anything_was_solved_is_not_finished(tmp_path: Path) -> None:
+    enumerate_dag(load_world("first_steps", max_steps=2), store=tmp_path / "dag", precision="exact", progress=False).close()
+    with pytest.raises(StoreNotFoundError, match="nothing is solved there yet; run the same command again to continue"):
         open_solution(tmp_path)

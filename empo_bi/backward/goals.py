@@ -183,8 +183,15 @@ class GoalColumns(Columns):
     def _ask(self, state: Any, h: int, t: int, columns: dict[Any, int]) -> dict[int, float]:
         """Weights by column; a goal that is yielded twice counts twice."""
         weights: dict[int, float] = {}
-        for goal, given in self.generator.generate(state, self.humans[h]):
-            weight = float(given)
+        for pair in self.generator.generate(state, self.humans[h]):
+            try:
+                goal, given = pair
+                weight = float(given)
+            except (TypeError, ValueError):
+                raise GoalError(
+                    f"the goal generator yields {short_repr(pair)} for human {self.humans[h]} in state {short_repr(state)}; "
+                    "expected a goal and its weight, such as (goal, 1.0)"
+                ) from None
             if not (weight >= 0 and math.isfinite(weight)):
                 raise GoalError(
                     f"human {self.humans[h]} has weight {weight} for goal {short_repr(goal)} in state {short_repr(state)}; "

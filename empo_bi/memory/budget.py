@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -71,7 +72,8 @@ class Budget:
         if self.limit is not None and self.limit < base:
             raise MemoryLimitError(
                 f"{doing}: memory_limit={as_text(self.limit)} is less than the {as_text(base)} that Python, libraries, "
-                "compiled kernels and what the process holds already take by themselves; allow more than that"
+                "compiled kernels and what the process holds already take by themselves; allow at least "
+                f"memory_limit='{math.ceil(1.15 * base / 1e6)}MB'"
             )
 
     def is_exceeded(self, more: int = 0) -> bool:
