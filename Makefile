@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # Byte code is made when a module is first imported.
 INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
-PARALLEL := -n 2 --dist loadfile  # processes that share the tests, a file at a time
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder  # processes that share the tests, a file at a time, long ones first
 
 .NOTPARALLEL:  # two targets may install into the same folder
 .PHONY: help demo test test-all lint lint-and-compile format docs clean

@@ -22,6 +22,20 @@ FOLDER = pytest.StashKey[Path]()
 DISK = "EMPO_BI_TESTS_DISK"  # tells the processes that share the tests
 
 
+# Files that take longest, whatever the number of their tests, begin first: processes that share the tests then end together.
+LONG = (
+    "benchmarks/test_sections.py", "memory/test_limits.py", "store/test_forged_runs.py", "kills/test_every_command.py",
+    "memory/test_leaks.py", "test_notebooks.py", "test_site.py", "test_package.py", "test_docs.py", "planner/test_plan.py",
+    "batch/test_all_worlds.py", "batch/test_batch_kills.py", "batch/test_batch.py", "backward/test_golden_values.py",
+    "backward/test_solution_kills.py", "store/test_kills.py", "store/test_writers.py", "accuracy/test_bounds.py",
+    "report/test_explorer_in_browser.py", "test_compilation.py", "test_cluster_blocks.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONG))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     is_one_of_several = "PYTEST_XDIST_WORKER" in os.environ  # which do as they are told by the first
     if is_one_of_several or "TMPDIR" in os.environ or config.getoption("basetemp") or not _has_room():
