@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError, counted
 from empo_bi.keeping import ARCHIVES, SOLUTION
 from empo_bi.runtime.printable import one_line
@@ -162,8 +165,18 @@ def _problems_with_dag(results: ZarrResults) -> list[str]:
     if folder is None or not (folder.parent / "dag" / "zarr.json").is_file():
         return []
     try:
-        sizes = [level.n_states for level in ZarrLevels.open(place_of(folder.parent / "dag"), JsonStates(None)).sizes]
-    except StoreError:  # which is said of the DAG itself
+        dag = ZarrLevels.open(place_of(folder.parent / "dag"), JsonStates(None))
+        if results.manifest["content"].get("level_sizes") != [level.n_states for level in dag.sizes]:
+            return [f"{results.place.name}: its levels have other sizes than those of the DAG beside it"]
+        return [
+            f"{results.place.name}: level {t}, array 'qr': a state that is terminal in the DAG beside it has values"
+            for t in results.levels
+            if results.has(t, "qr") and not results.is_at_rest(t, "qr")[_ended(dag, t)].all()
+        ]
+    except StoreError:  # which is said elsewhere
         return []
-    said = results.manifest["content"].get("level_sizes", sizes)
-    return [] if said == sizes else [f"{results.place.name}: its levels have other sizes than those of the DAG beside it"]
+
+
+def _ended(dag: ZarrLevels, t: int) -> npt.NDArray[np.bool_]:
+    head = dag.part(t, ("members", "ended"))
+    return np.broadcast_to(head.ended, (len(head.members),))

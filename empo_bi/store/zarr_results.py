@@ -179,19 +179,29 @@ class ZarrResults:
     def problems_of(self, t: int) -> list[str]:
         """Check every array of a level: what is wrong with them."""
         problems: list[str] = []
-        is_terminal: dict[str, Array] = {}
-        for name, about in self._markers[t]["arrays"].items():
-            ended = []
+        at_rest: dict[str, Array] = {}
+        for name in self._markers[t]["arrays"]:
             try:
-                for _, rows in self._files.read_pieces(level_name(t), name, about, range(about["shape"][0])):
-                    self._checked(t, name, rows)
-                    ended.append((rows == 0).all(axis=tuple(range(1, rows.ndim))))
-                is_terminal[name] = np.concatenate(ended) if ended else np.zeros(0, dtype=np.bool_)
+                at_rest[name] = self.is_at_rest(t, name)
             except DamagedStoreError as error:
                 problems.append(str(error).removesuffix(f" {REMEDY}"))
-        if {"qr", "xh"} <= is_terminal.keys() and not np.array_equal(is_terminal["qr"], is_terminal["xh"]):
-            problems.append(f"{self.place.name}: level {t}: other states are terminal by array 'qr' than by array 'xh'")
+        if "qr" in at_rest:
+            terminal_S = at_rest["qr"]
+            for name, rest_S in at_rest.items():
+                if not rest_S[terminal_S].all() or (name == "xh" and not np.array_equal(rest_S, terminal_S)):
+                    problems.append(
+                        f"{self.place.name}: level {t}, array {name!r}: other states than by array 'qr' have the numbers of "
+                        "terminal ones"
+                    )
         return problems
+
+    def is_at_rest(self, t: int, name: str) -> Array:
+        """Which states have the numbers that terminal ones have: 0, or what a robot's end is worth, (S,) bool."""
+        rest = self.manifest["content"].get("params", {}).get("terminal_Vr", 0) if name == "vr" else 0
+        about, found = self._markers[t]["arrays"][name], [np.zeros(0, dtype=np.bool_)]
+        for _, rows in self._files.read_pieces(level_name(t), name, about, range(about["shape"][0])):
+            found.append((self._checked(t, name, rows) == rest).all(axis=tuple(range(1, rows.ndim))))
+        return np.concatenate(found)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

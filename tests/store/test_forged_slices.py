@@ -382,17 +382,35 @@ def test_many_levels_without_markers_are_looked_for_in_one_list(
     assert len(listed) <= 2
 
 
+def forged_solution(run: Path, folder: Path, t: int, name: str, value: float) -> Path:
+    """The first state of a level with other numbers."""
+    files = tree_of(run)
+    key = next(key for key in files if f"/level_{t:05}/{name}/zarr.json" in key).removesuffix("/zarr.json")
+    array = array_of(files, key)
+    array[0] = value
+    put_array(files, key, array)
+    put_tree(files, folder)
+    return folder
+
+
 def test_a_robot_without_values_where_it_goes_on_is_noticed(masters: Callable[[str], Path], tmp_path: Path) -> None:
-    files = tree_of(masters("grid"))
-    name = next(key for key in files if "/level_00001/qr/zarr.json" in key).removesuffix("/zarr.json")
-    values = array_of(files, name)
-    values[0] = 0
-    put_array(files, name, values)
-    put_tree(files, tmp_path / "run")
+    run = forged_solution(masters("grid"), tmp_path / "run", 1, "qr", 0)
     with pytest.raises(DamagedStoreError, match="level 1, array 'qr': the robot's values are 0 in a state that goes on"):
-        list(open_solution(tmp_path / "run").reached)
-    damage = verify_store(next((tmp_path / "run").glob("solution-*")), progress=False).damage
-    assert "other states are terminal by array 'qr' than by array 'xh'" in damage[0]
+        list(open_solution(run).reached)
+    damage = verify_store(next(run.glob("solution-*")), progress=False).damage
+    assert any(
+        "level 1, array 'xh': other states than by array 'qr' have the numbers of terminal" in line for line in damage
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), [("vh", 1), ("ve", 0.5), ("vr", -3), ("xh", 1), ("qr", -1)])
+def test_terminal_states_with_numbers_of_others_are_damage(
+    name: str, value: float, masters: Callable[[str], Path], tmp_path: Path
+) -> None:
+    run = forged_solution(masters("grid"), tmp_path / "run", 3, name, value)
+    damage = verify_store(next(run.glob("solution-*")), progress=False).damage
+    assert any("level 3, array" in line and "terminal" in line for line in damage), damage
+    assert verify_store(next(masters("grid").glob("solution-*")), progress=False).damage == []
 
 
 def test_members_of_a_zip_file_that_begin_outside_of_it_are_refused(tmp_path: Path) -> None:
