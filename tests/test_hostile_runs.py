@@ -419,3 +419,20 @@ def test_commands_print_through_one_door() -> None:
     folder = Path(__file__).parents[1] / "empo_bi/cli"
     others = {path.name for path in folder.glob("*.py") if "click.echo(" in path.read_text()}
     assert others == {"output.py", "completion.py"}  # the latter prints a script that has no data in it
+
+
+def test_texts_of_a_run_do_not_look_like_lines_of_ours(batch: Path) -> None:
+    forged = "x\nstatus: not finished\nall checksums agree"
+
+    def act(manifest: dict[str, Any]) -> None:
+        error = {"type": forged, "message": forged, "traceback": forged, "is_passing": False}
+        manifest |= {"begun": forged, "ended": forged, "status": "failed", "error": error}
+        manifest["world"]["title"] = manifest["machine"]["host"] = forged
+        manifest["columns"] |= {forged: forged}
+        manifest["timings"] |= {f"{forged}_seconds": 1.0}
+
+    change(run_of(batch), act)
+    shown = invoke("show", str(run_of(batch))).output
+    assert "| all checksums agree" in shown  # the traceback, which has lines
+    starts = [line for line in shown.splitlines() if line.startswith(("status", "all checksums"))]
+    assert starts == ["status: failed"]

@@ -74,7 +74,8 @@ def _run(manifest: dict[str, Any]) -> str:
     lines = [one_line(manifest["world"]["title"]), f"status: {manifest['status']}"]
     if manifest["status"] == "failed":
         error = manifest["error"]
-        lines.append(f"error: {error['traceback'] or one_line(error['type'] + ': ' + error['message'])}")
+        lines.append(f"error: {one_line(error['type'] + ': ' + error['message'])}")
+        lines += [f"    | {line}" for line in (error["traceback"] or "").splitlines()]  # none of these looks like ours
     params = {name: value for name, value in manifest["params"].items() if name != "believed_others"}
     lines.append("params: " + ", ".join(f"{name} {_number(value)}" for name, value in params.items()))
     columns = manifest.get("columns", {})

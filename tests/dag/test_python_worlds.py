@@ -13,7 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_tools import run_python
 
-from empo_bi import GridWorld, InvalidStateError, InvalidWorldError, TooManyStatesError, enumerate_dag, load_world
+from empo_bi import (
+    GridWorld,
+    InvalidStateError,
+    InvalidWorldError,
+    StoreMismatchError,
+    TooManyStatesError,
+    enumerate_dag,
+    load_world,
+)
 
 
 class StandIn:
@@ -105,6 +113,20 @@ def test_levels_may_have_any_values_and_be_skipped() -> None:
     assert [dag.index_of(state) for state in "abcd"] == [0, 1, 2, 3]
     with pytest.raises(InvalidStateError, match="'z' cannot be reached"):
         dag.index_of("z")
+
+
+@pytest.mark.parametrize("answer", ["raises", "no number"])
+def test_a_level_function_that_cannot_read_stored_states_is_told_from_the_one_before(tmp_path: Path, answer: str) -> None:
+    world = StandIn(load_world("basics/first_steps", max_steps=2))
+    enumerate_dag(world, store=tmp_path / "dag", level_fct=lambda state: state[0], progress=False)
+
+    def other(state: Any) -> Any:
+        if state[0] == 0:
+            return 0
+        return {}["nothing"] if answer == "raises" else "far"
+
+    with pytest.raises(StoreMismatchError, match=r"the store has .* on level 1, level_fct says .*; use the function"):
+        enumerate_dag(world, store=tmp_path / "dag", level_fct=other, progress=False)
 
 
 def test_without_a_level_function_the_level_is_the_longest_path() -> None:
