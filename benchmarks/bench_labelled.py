@@ -41,7 +41,7 @@ def look(path: str) -> None:
         import pandas  # noqa: F401
         import xarray  # noqa: F401
 
-        import empo_bi.opening  # noqa: F401
+        import empo_bi.solving.opening  # noqa: F401
 
     timed("imports", imported)
     import empo_bi

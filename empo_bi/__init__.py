@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from empo_bi import analysis, events, worlds
-    from empo_bi.api import compute_human_policy_prior, compute_robot_policy
     from empo_bi.batch.batch import BatchResult, run_batch
+    from empo_bi.compat import compute_human_policy_prior, compute_robot_policy
     from empo_bi.dag.dag import Dag
-    from empo_bi.enumeration import enumerate_dag, open_dag
     from empo_bi.errors import (
         BatchFileError,
         ClusterError,
@@ -41,15 +40,16 @@ if TYPE_CHECKING:
     from empo_bi.export.model import ExportedModel
     from empo_bi.memory.monitor import MemoryMonitor, check_memory
     from empo_bi.memory.profiler import MemoryProfiler
-    from empo_bi.opening import open_solution
-    from empo_bi.options import Params
     from empo_bi.planner.plan import Plan, plan
+    from empo_bi.problem.params import Params
     from empo_bi.report.report import ReportFile, write_report
     from empo_bi.results.chain import MarkovChain, compute_markov_chain_value_function
+    from empo_bi.results.occupancy import first_of, probability_by_time
     from empo_bi.results.policies import HumanPolicyPrior, RobotPolicy, TabularHumanPolicyPrior, TabularRobotPolicy
-    from empo_bi.results.reached import first_of, probability_by_time
     from empo_bi.results.solution import Solution
-    from empo_bi.solving import solve
+    from empo_bi.solving.enumeration import enumerate_dag, open_dag
+    from empo_bi.solving.opening import open_solution
+    from empo_bi.solving.solve import solve
     from empo_bi.world.array_world import ArrayWorld
     from empo_bi.world.goals import (
         DeterministicGoalGenerator,
@@ -71,22 +71,22 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
-    "empo_bi.api": ["compute_human_policy_prior", "compute_robot_policy"],
+    "empo_bi.compat": ["compute_human_policy_prior", "compute_robot_policy"],
     "empo_bi.batch.batch": ["BatchResult", "run_batch"],
-    "empo_bi.opening": ["open_solution"],
-    "empo_bi.options": ["Params"],
+    "empo_bi.solving.opening": ["open_solution"],
+    "empo_bi.problem.params": ["Params"],
     "empo_bi.report.report": ["ReportFile", "write_report"],
     "empo_bi.results.chain": ["MarkovChain", "compute_markov_chain_value_function"],
     "empo_bi.results.policies": ["HumanPolicyPrior", "RobotPolicy", "TabularHumanPolicyPrior", "TabularRobotPolicy"],
-    "empo_bi.results.reached": ["first_of", "probability_by_time"],
+    "empo_bi.results.occupancy": ["first_of", "probability_by_time"],
     "empo_bi.results.solution": ["Solution"],
     "empo_bi.memory.monitor": ["MemoryMonitor", "check_memory"],
     "empo_bi.memory.profiler": ["MemoryProfiler"],
     "empo_bi.planner.plan": ["Plan", "plan"],
-    "empo_bi.solving": ["solve"],
+    "empo_bi.solving.solve": ["solve"],
     "empo_bi.dag.dag": ["Dag"],
     "empo_bi.export.model": ["ExportedModel"],
-    "empo_bi.enumeration": ["enumerate_dag", "open_dag"],
+    "empo_bi.solving.enumeration": ["enumerate_dag", "open_dag"],
     "empo_bi.world.array_world": ["ArrayWorld"],
     "empo_bi.world.gridworld": ["GridWorld", "load_world"],
     "empo_bi.world.model": ["WorldModel"],

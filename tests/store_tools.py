@@ -237,7 +237,7 @@ def serve() -> None:
     """The process that :class:`Runs` talks to."""
     tqdm.tqdm.set_lock(threading.RLock())  # its own is shared with forks, and stays locked if one is killed
     enumerated("ice_rink", 2, None)  # loads what is compiled
-    import empo_bi.store.zarr_levels  # noqa: F401
+    import empo_bi.store.dag_store  # noqa: F401
 
     faulthandler.enable()
     for line in sys.stdin:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from planning_worlds import At, Patience, Places, Ring, TwoSteps, plain, step_of
 
-import empo_bi.backward.phases
+import empo_bi.sweep.phases
 from empo_bi import (
     MarkovChain,
     MemoryLimitError,
@@ -29,8 +29,8 @@ from empo_bi import (
     load_world,
 )
 from empo_bi.results.attainment_cache import AttainmentCache
-from empo_bi.store.places import place_of
-from empo_bi.store.zarr_results import ZarrResults
+from empo_bi.store.location import place_of
+from empo_bi.store.solution_store import ZarrResults
 
 # --- signatures -------------------------------------------------------------------------------------------------------
 
@@ -421,13 +421,13 @@ def test_the_callback_is_called_once_per_state_also_where_levels_are_solved_twic
 ) -> None:
     """With so steep a discount, the human's values are too small for float32, and all is done again in float64."""
     levels: dict[str, set[int]] = {"float32": set(), "float64": set()}
-    run = empo_bi.backward.phases.RobotPhase.run
+    run = empo_bi.sweep.phases.RobotPhase.run
 
     def watched_run(self: Any, work: Any, *arguments: Any) -> None:
         levels[self.setting.precision.work].add(work.t)
         run(self, work, *arguments)
 
-    monkeypatch.setattr(empo_bi.backward.phases.RobotPhase, "run", watched_run)
+    monkeypatch.setattr(empo_bi.sweep.phases.RobotPhase, "run", watched_run)
     options = STORAGE.get(storage, {"use_disk_slicing": True, "disk_cache_dir": tmp_path})
     for _ in range(2):  # in a folder, the second time finds everything there
         calls: list[tuple[int, int]] = []
@@ -497,10 +497,10 @@ def watched(kernel: Callable[..., Any], names: set[str]) -> Callable[..., Any]:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """Many small blocks, and the names of the threads that compute them, by phase."""
     names: dict[str, set[str]] = {"phase 1": set(), "phase 2": set()}
-    monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", 4)
+    monkeypatch.setattr("empo_bi.sweep.memory_model.BLOCK_STATES", 4)
     for phase, kernel in (("phase 1", "human_block"), ("phase 2", "robot_block")):
-        original = getattr(empo_bi.backward.phases, kernel)
-        monkeypatch.setattr(empo_bi.backward.phases, kernel, watched(original, names[phase]))
+        original = getattr(empo_bi.sweep.phases, kernel)
+        monkeypatch.setattr(empo_bi.sweep.phases, kernel, watched(original, names[phase]))
     return names
 
 

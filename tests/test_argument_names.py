@@ -12,7 +12,7 @@ from planning_worlds import Ring
 
 import empo_bi
 from empo_bi import GoalError, Solution, TabularGoalGenerator, load_world, solve
-from empo_bi.solving import SolveOptions
+from empo_bi.solving.solve import SolveOptions
 
 
 class Wrong:

@@ -25,10 +25,10 @@ from planning_worlds import Places, step_of
 from store_tools import tree
 
 from empo_bi import GoalError, enumerate_dag, solve
-from empo_bi.backward.remote import workers_or_errands
 from empo_bi.errors import WorkerDiedError
 from empo_bi.runtime.blocks import active_cluster
 from empo_bi.runtime.cluster import ATTEMPTS, DaskCluster
+from empo_bi.sweep.cluster_blocks import workers_or_errands
 
 distributed = pytest.importorskip("distributed", reason="the package distributed is not installed: there is no cluster")
 
@@ -48,16 +48,16 @@ def client() -> Iterator[Any]:
 @pytest.fixture
 def on_cluster(client: Any, monkeypatch: pytest.MonkeyPatch) -> OnCluster:
     """A context in which the smallest levels are solved on the cluster, in small blocks."""
-    monkeypatch.setattr("empo_bi.backward.remote.FEWEST_STATES", 1)
-    monkeypatch.setattr("empo_bi.backward.remote.FEWEST_ASKED", 1)
-    monkeypatch.setattr("empo_bi.backward.remote.LEAST_STATES", 1)
+    monkeypatch.setattr("empo_bi.sweep.cluster_blocks.FEWEST_STATES", 1)
+    monkeypatch.setattr("empo_bi.sweep.cluster_blocks.FEWEST_ASKED", 1)
+    monkeypatch.setattr("empo_bi.sweep.cluster_blocks.LEAST_STATES", 1)
     return partial(joblib.parallel_config, backend="dask", client=client)
 
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enumeration in small blocks, so that the smallest levels go to the cluster."""
-    monkeypatch.setattr("empo_bi.enumeration.BLOCK_BYTES", 0)
+    monkeypatch.setattr("empo_bi.solving.enumeration.BLOCK_BYTES", 0)
     monkeypatch.setattr("empo_bi.dag.packed_explorer._FEWEST_PAIRS", 1)
     monkeypatch.setattr("empo_bi.dag.python_explorer.BLOCK_PAIRS", 32)
 
@@ -143,8 +143,8 @@ def test_several_blocks_travel_together(
     on_cluster: OnCluster, went_there: Callable[[str], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = solved("nested levels")
-    monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", 3)
-    monkeypatch.setattr("empo_bi.backward.remote.LEAST_STATES", 1000)
+    monkeypatch.setattr("empo_bi.sweep.memory_model.BLOCK_STATES", 3)
+    monkeypatch.setattr("empo_bi.sweep.cluster_blocks.LEAST_STATES", 1000)
     with on_cluster():
         assert_same(solved("nested levels"), expected)
     assert went_there("run_errand") < 20  # of 224 states on the last level but one

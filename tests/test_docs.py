@@ -17,7 +17,7 @@ import pytest
 import empo_bi
 from empo_bi.batch.spec import KEYS, read_spec
 from empo_bi.world.codes import ACTION_SETS, CELL_CODES
-from empo_bi.world.slips import KNOWN_KEYS
+from empo_bi.world.lint import KNOWN_KEYS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "worlds/README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
@@ -27,17 +27,17 @@ MODULES = [
     "empo_bi.world.fields",
     "empo_bi.world.gridworld",
     "empo_bi.world.pettingzoo",
-    "empo_bi.enumeration",
-    "empo_bi.solving",
-    "empo_bi.api",
+    "empo_bi.solving.enumeration",
+    "empo_bi.solving.solve",
+    "empo_bi.compat",
     "empo_bi.results.chain",
     "empo_bi.dag.dag",
-    "empo_bi.analysis.labelled",
-    "empo_bi.analysis.tidy",
+    "empo_bi.analysis.to_xarray",
+    "empo_bi.analysis.to_pandas",
     "empo_bi.memory.profiler",
     "empo_bi.memory.sizes",
     "empo_bi.planner.plan",
-    "empo_bi.opening",
+    "empo_bi.solving.opening",
     "empo_bi.report.report",
     "empo_bi.batch.batch",
     "empo_bi.batch.spec",

@@ -12,8 +12,8 @@ from backward.test_one_sweep import assert_same
 from backward.test_wider_tables import MILD, STEEP, content_of, folders, interrupted, solved
 
 from empo_bi import DamagedStoreError
-from empo_bi.backward.phases import PRECISIONS, Precision
-from empo_bi.keeping import UNTOLD, is_begun, results_for
+from empo_bi.store.solution_folders import UNTOLD, is_begun, results_for
+from empo_bi.sweep.phases import PRECISIONS, Precision
 
 QUESTION: dict[str, Any] = {
     **dict.fromkeys(UNTOLD, "some key"), "params": {"zeta": 2.0}, "human_params": None, "horizon": 1, "level_sizes": [1, 1],

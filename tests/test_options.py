@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from empo_bi import Params
-from empo_bi.options import discount_rate
+from empo_bi.problem.params import discount_rate
 
 DEFAULTS: dict[str, Any] = {
     "beta_h": 10.0,

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from empo_bi.accuracy.arithmetic import UNIT, expected, growth, policy_error, put_next
-from empo_bi.backward.continuation import find_entries, is_attained
 from empo_bi.runtime.jit import kernel, rule
+from empo_bi.sweep.continuation import find_entries, is_attained
 
 
 @rule
@@ -81,7 +81,7 @@ def human_bounds(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_K, value, error, attained_MB, has_NX, belief_NHU,
     profile_UR, profile_HAO, beta, factor, slack, optimistic, pi_MAX, dpi_MAX, v_MX, dv_MX, next_value, next_error,
 ):  # fmt: skip
-    """Phase 1 for M states, as :func:`empo_bi.backward.kernels.human_block` computes it, with bounds."""
+    """Phase 1 for M states, as :func:`empo_bi.sweep.kernels.human_block` computes it, with bounds."""
     U, R = profile_UR.shape
     H, A, n_others = profile_HAO.shape
     X = v_MX.shape[1]

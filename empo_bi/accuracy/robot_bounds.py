@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from empo_bi.accuracy.arithmetic import TINY, UNIT, expected, grown, growth, most_of, policy_error, put_next, share_of
-from empo_bi.backward.continuation import find_entries
-from empo_bi.backward.kernels import joint_of, marginals, power_law
 from empo_bi.runtime.jit import kernel, rule
+from empo_bi.sweep.continuation import find_entries
+from empo_bi.sweep.kernels import joint_of, marginals, power_law
 
 
 @rule
@@ -133,7 +133,7 @@ def robot_bounds(  # type: ignore[no-untyped-def]
     beta, factor_h, factor_r, slack_h, slack_r, span, is_discounted, zeta, xi, eta,
     v_MX, dv_MX, x_MH, dx_MH, u_M, du_M, q_MR, dq_MR, pi_MR, dpi_MR, vr_M, dvr_M, next_value, next_error, next_vr, next_dvr,
 ):  # fmt: skip
-    """Phase 2 for M states, as :func:`empo_bi.backward.kernels.robot_block` has it, with bounds; ``du_M`` is relative."""
+    """Phase 2 for M states, as :func:`empo_bi.sweep.kernels.robot_block` has it, with bounds; ``du_M`` is relative."""
     U, R = profile_UR.shape
     H = action_UH.shape[1]
     X, A = v_MX.shape[1], pi_MAX.shape[1]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from empo_bi.analysis.arrows import ArrowMap, arrow_map
     from empo_bi.analysis.comparison import Comparison, Difference, compare
-    from empo_bi.analysis.course import Course, course_of
     from empo_bi.analysis.decisions import Decision, decision_at
-    from empo_bi.analysis.extremes import RankedState, least_empowered, most_empowered
     from empo_bi.analysis.maps import CellMap, cell_map, power_map, presence_map, robot_value_map, value_map
+    from empo_bi.analysis.ranking import RankedState, least_empowered, most_empowered
+    from empo_bi.analysis.trajectory import Course, course_of
     from empo_bi.analysis.uncertainty import human_divergence, human_entropy, robot_divergence, robot_entropy
 
 # Where each public name lives.

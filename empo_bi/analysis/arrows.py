@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.analysis.asked import REACHED, goal_place
+from empo_bi.analysis.agent_policy import policies_of
 from empo_bi.analysis.maps import Others, considered
-from empo_bi.analysis.played import policies_of
+from empo_bi.analysis.selection import REACHED, goal_place
 from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
 from empo_bi.world.codes import DIRECTION_VECTORS

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.backward.goals import bits_of
 from empo_bi.dag.python_world import action_names_of
+from empo_bi.problem.goal_columns import bits_of
+from empo_bi.results.fixed_goals import Pursued
 from empo_bi.results.goal_names import label_of
-from empo_bi.results.pursued import Pursued
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.results.solution import Solution
 from empo_bi.world.goals import ReachGoal

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.analysis.asked import REACHED, weights_of
+from empo_bi.analysis.alignment import shared_places
 from empo_bi.analysis.decisions import Decision, decision_at
-from empo_bi.analysis.extremes import smallest
-from empo_bi.analysis.matching import shared_places
+from empo_bi.analysis.ranking import smallest
+from empo_bi.analysis.selection import REACHED, weights_of
 from empo_bi.analysis.uncertainty import divergence_of_logits, log_policy, shared_logits
 from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.analysis.sources import robot_profile_names
+from empo_bi.analysis.quantities import robot_profile_names
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.errors import short_repr
-from empo_bi.results.both_policies import Play
+from empo_bi.results.joint_policy import Play
 from empo_bi.results.solution import Solution
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from empo_bi.analysis.sources import Source, trim_after
+from empo_bi.analysis.quantities import Source, trim_after
 from empo_bi.dag.slices import Bodies, IndexArray, bodies_from
 
 Array = npt.NDArray[Any]

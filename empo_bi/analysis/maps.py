@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.analysis.asked import MEAN, REACHED, goal_place, human_place, level_number, weights_of
-from empo_bi.analysis.played import agent_number
+from empo_bi.analysis.agent_policy import agent_number
+from empo_bi.analysis.selection import MEAN, REACHED, goal_place, human_place, level_number, weights_of
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.solution import Solution
 from empo_bi.world.fields import StateFields

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from empo_bi.analysis.captions import Caption, GoalNote
 from empo_bi.dag.python_world import action_names_of, n_agents_of
-from empo_bi.extras import needed
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.extras import needed
 from empo_bi.world.goals import ReachGoal
 from empo_bi.world.gridworld import GridWorld
 

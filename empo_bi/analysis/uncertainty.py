@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.analysis.asked import REACHED, goal_place, human_place, weights_of
-from empo_bi.analysis.matching import shared_places
-from empo_bi.analysis.played import policies_of
+from empo_bi.analysis.agent_policy import policies_of
+from empo_bi.analysis.alignment import shared_places
+from empo_bi.analysis.selection import REACHED, goal_place, human_place, weights_of
 from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
 from empo_bi.results.solution import Solution
 

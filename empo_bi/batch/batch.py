@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.batch import manifest as manifests
-from empo_bi.batch.folder import Folder, Json
-from empo_bi.batch.passes import passes_of
-from empo_bi.batch.rests import remove_rests
+from empo_bi.batch.leftovers import remove_rests
 from empo_bi.batch.runs import Run, runs_of
+from empo_bi.batch.shared_passes import passes_of
 from empo_bi.batch.spec import KEEPS, BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import Pass, Wishes, do_pass
 from empo_bi.batch.workers import Workers, check_backend, workers_for
 from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError, counted
-from empo_bi.keeping import SOLUTION, is_url
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import run_bar, say
+from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.solution_folders import SOLUTION, is_url
 
 DEATHS_IN_VAIN = 3  # of workers, in a row, before any of them has begun a run
 TABLE_SECONDS = 60  # from one writing of the table to the next while runs go on

@@ -15,13 +15,13 @@ from importlib import metadata
 from typing import Any
 
 import empo_bi
-from empo_bi.batch.folder import Folder, Json
 from empo_bi.batch.manifest_check import problem_of
 from empo_bi.batch.runs import Run
 from empo_bi.batch.spec import KEEPS, BatchSpec
 from empo_bi.errors import DamagedStoreError, EmpoError, StoreError, StoreVersionError, short_repr
 from empo_bi.memory.machine import available_and_total
-from empo_bi.options import Params
+from empo_bi.problem.params import Params
+from empo_bi.store.small_files import Folder, Json
 
 FILE = "manifest.json"
 FORMAT, VERSION = "empo_bi run", 1

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from empo_bi.backward.phases import PRECISIONS
 from empo_bi.batch.spec import KEEPS
 from empo_bi.errors import short_repr
-from empo_bi.options import params_from
+from empo_bi.problem.params import params_from
+from empo_bi.sweep.phases import PRECISIONS
 
 Check = Callable[[Any], bool]
 MOST_EARLIER = 3  # manifests inside manifests: that of the attempt before, and of the one before that

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.batch.functions import function_of, source_text, text_key
 from empo_bi.batch.table import is_taken
 from empo_bi.dag.identity import key_of
 from empo_bi.errors import BatchFileError, MetricError, short_repr
+from empo_bi.runtime.user_functions import function_of, source_text, text_key
 
 EXAMPLE = "'my_metrics.py:left_first', a function of a solution"
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi import worlds
-from empo_bi.backward.asked import has_own_durations
-from empo_bi.batch.folder import Json
-from empo_bi.batch.functions import function_of, text_key
 from empo_bi.batch.spec import BatchSpec
 from empo_bi.dag.identity import digest_of, identity_of, key_of
-from empo_bi.enumeration import title_of
 from empo_bi.errors import StoreMismatchError, WorldNotFoundError, WorldWarning, did_you_mean
-from empo_bi.keeping import durations_key
+from empo_bi.problem.callbacks import has_own_durations
+from empo_bi.runtime.user_functions import function_of, text_key
+from empo_bi.solving.enumeration import title_of
+from empo_bi.store.small_files import Json
+from empo_bi.store.solution_folders import durations_key
 from empo_bi.world.gridworld import load_world
 from empo_bi.world.text import to_mapping
 

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from empo_bi.batch.folder import Json
 from empo_bi.batch.references import WorldReference, references_of
 from empo_bi.batch.spec import BatchSpec
 from empo_bi.dag.identity import digest_of
-from empo_bi.options import Params
+from empo_bi.problem.params import Params
+from empo_bi.store.small_files import Json
 
 
 @dataclass(frozen=True, eq=False)

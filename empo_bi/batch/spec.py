@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from empo_bi.backward.phases import PRECISIONS
 from empo_bi.batch.metrics import MetricReference, metric_references
-from empo_bi.batch.quantities import Quantity, quantity_of
+from empo_bi.batch.parameter_values import Quantity, quantity_of
 from empo_bi.errors import BatchFileError, did_you_mean, short_repr
 from empo_bi.memory.sizes import parse_size
-from empo_bi.options import Params
+from empo_bi.problem.params import Params
 from empo_bi.runtime.arguments import check_path
 from empo_bi.runtime.blocks import checked_workers
-from empo_bi.world.slips import KNOWN_KEYS
+from empo_bi.sweep.phases import PRECISIONS
+from empo_bi.world.lint import KNOWN_KEYS
 from empo_bi.world.yaml_text import KeyPath, load_yaml
 
 KEEPS = {  # what remains of a run, and which arrays that takes

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from empo_bi.batch.folder import Folder
-from empo_bi.keeping import SOLUTION, is_url
-from empo_bi.store.places import BUILDING, place_of
+from empo_bi.store.location import BUILDING, place_of
+from empo_bi.store.small_files import Folder
+from empo_bi.store.solution_folders import SOLUTION, is_url
 
 DEPTH = 3  # folders of folders of solve are looked into so deep
 

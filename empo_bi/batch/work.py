@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from empo_bi.batch import manifest as manifests
-from empo_bi.batch.folder import Folder, Json
 from empo_bi.batch.metrics import Metric, MetricReference
 from empo_bi.batch.runs import Run
 from empo_bi.batch.spec import KEEPS
 from empo_bi.batch.summary import columns_of, rollout_columns
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import EXACT
-from empo_bi.enumeration import enumerate_dag
 from empo_bi.errors import (
     DamagedStoreError,
     MemoryLimitError,
@@ -29,13 +27,15 @@ from empo_bi.errors import (
     StoreMismatchError,
     TooManyStatesError,
 )
-from empo_bi.keeping import SOLUTION, is_url
 from empo_bi.memory.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
-from empo_bi.options import Params
-from empo_bi.results.levels import ARRAYS
+from empo_bi.problem.params import Params
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.compilation import compilations
-from empo_bi.solver import Solver
+from empo_bi.solving.enumeration import enumerate_dag
+from empo_bi.solving.pipeline import Solver
+from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.solution_folders import SOLUTION, is_url
+from empo_bi.store.solved_levels import ARRAYS
 
 # DAGs up to this size are enumerated again in less time than a store of theirs takes to be opened, and passes over them
 # are over before anybody could kill them with much loss: they stay in memory.

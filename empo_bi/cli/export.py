@@ -42,7 +42,7 @@ def export(
       empo-bi export my_world.yaml --out model.umb --memory-limit 2GB --json | jq -r '.queries[]'
     """
     from empo_bi import enumerate_dag
-    from empo_bi.runtime.new_files import checked_place
+    from empo_bi.runtime.atomic_write import checked_place
 
     if Path(out).suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"--out {out}: the name has to end in {' or '.join(SUFFIXES)}, which tells the format")

@@ -38,9 +38,9 @@ def report(
       empo-bi report runs/mine --out report.html --force --min-probability 0.001 --max-states 20000
       empo-bi report runs/mine --out report.html --json | jq .bytes
     """
-    from empo_bi.opening import open_solution
     from empo_bi.report.report import write_report
-    from empo_bi.runtime.new_files import checked_place
+    from empo_bi.runtime.atomic_write import checked_place
+    from empo_bi.solving.opening import open_solution
 
     try:
         checked_place(out, force)  # before anything long begins

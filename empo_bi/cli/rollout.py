@@ -66,7 +66,7 @@ def rollout(
       empo-bi rollout runs/mine --episodes 10000                   # how often is what attained?
       empo-bi rollout runs/mine --episodes 1000 --json | jq .mean_return
     """
-    from empo_bi.opening import open_solution
+    from empo_bi.solving.opening import open_solution
 
     _check_file(out, force)
     with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution:

@@ -32,9 +32,9 @@ def show(path: str, made_by: str | None, as_json: bool) -> None:
       empo-bi show runs/mine                           # what solve left
       empo-bi show runs/mine --json | jq .V_r
     """
-    from empo_bi.batch.folder import Folder
     from empo_bi.batch.manifest import read_manifest
-    from empo_bi.keeping import is_url
+    from empo_bi.store.small_files import Folder
+    from empo_bi.store.solution_folders import is_url
 
     folder = Folder(path)
     if not is_url(path) and not folder.place.exists():
@@ -136,8 +136,8 @@ def _told(content: dict[str, Any], folder: Any) -> str:
 
 def _solution(path: str, made_by: str | None, as_json: bool) -> None:
     from empo_bi.cli.solve import content_of, in_words
-    from empo_bi.enumeration import title_of
-    from empo_bi.opening import open_solution, solutions_in
+    from empo_bi.solving.enumeration import title_of
+    from empo_bi.solving.opening import open_solution, solutions_in
 
     for place in solutions_in(path):
         with open_solution(place, world=made_by) as solution:

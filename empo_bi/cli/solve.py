@@ -114,8 +114,8 @@ def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free:
 
 def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> dict[str, Any]:
     from empo_bi import GridWorld
-    from empo_bi.enumeration import title_of
     from empo_bi.memory.machine import peak_bytes
+    from empo_bi.solving.enumeration import title_of
 
     given = {field.name: getattr(solution.params, field.name) for field in fields(solution.params)}
     del given["believed_others_policy"]  # a function; there is none here

@@ -142,7 +142,7 @@ def parameter_names() -> list[str]:
     """Those of the theory that can be given as text."""
     from dataclasses import fields
 
-    from empo_bi.options import Params
+    from empo_bi.problem.params import Params
 
     return [field.name for field in fields(Params) if field.name != "believed_others_policy"]
 

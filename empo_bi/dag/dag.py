@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
-from empo_bi.dag.books import KeyBook, SharedStateBook, StateBook, StateKeys, StateListBook
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import Bodies, BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
+from empo_bi.dag.state_index import KeyBook, SharedStateBook, StateBook, StateKeys, StateListBook
 from empo_bi.errors import InvalidStateError, counted, short_repr
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.world.expand import KeyArray

@@ -9,15 +9,15 @@ from typing import Any, BinaryIO, Protocol
 
 from empo_bi import __version__
 from empo_bi.dag.dag import Dag
-from empo_bi.enumeration import title_of
 from empo_bi.errors import counted
 from empo_bi.export.choices import ChoiceBlock, Choices
 from empo_bi.export.labels import MEANING_OF_ENDS, GoalLabel, LabelCount, goal_labels
 from empo_bi.export.model_states import ModelStates
+from empo_bi.runtime.atomic_write import appearing, checked_place
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import kept_interrupts
-from empo_bi.runtime.new_files import appearing, checked_place
 from empo_bi.runtime.progress import level_bar
+from empo_bi.solving.enumeration import title_of
 from empo_bi.world.packed import PackedWorld
 
 OPTIMA = ("max", "min")

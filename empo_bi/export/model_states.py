@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from empo_bi.backward.blocks import Block, LevelBlocks
 from empo_bi.dag.dag import ATTAINED, Dag
+from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, Rows, as_array, places_in
 from empo_bi.world.gridworld import GridWorld
 

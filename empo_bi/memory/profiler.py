@@ -13,7 +13,7 @@ import numpy as np
 
 from empo_bi.memory.machine import resident_bytes, worker_bytes
 from empo_bi.memory.sizes import Size, as_text, parse_size
-from empo_bi.runtime.new_files import appearing
+from empo_bi.runtime.atomic_write import appearing
 
 Owners = Callable[[], Mapping[str, int]]
 

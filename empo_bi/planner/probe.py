@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.backward.blocks import LevelBlocks
-from empo_bi.backward.goals import GoalColumns
-from empo_bi.backward.needs import BLOCK_STATES
 from empo_bi.dag.attainment import fixed_goals_of
 from empo_bi.dag.dag import Dag
+from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.levels import LevelSizes, MemoryLevels
 from empo_bi.dag.packed_explorer import is_nested
 from empo_bi.dag.slices import EXACT, BodySlice
-from empo_bi.enumeration import explorer_for
 from empo_bi.errors import EmpoError, TooManyStatesError
 from empo_bi.memory.budget import Budget
 from empo_bi.memory.watch import Watch
-from empo_bi.options import Params
+from empo_bi.problem.goal_columns import GoalColumns
+from empo_bi.problem.params import Params
 from empo_bi.runtime.progress import level_bar
-from empo_bi.solver import Solver
+from empo_bi.solving.enumeration import explorer_for
+from empo_bi.solving.pipeline import Solver
+from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.world.gridworld import GridWorld
 
 TRIAL_STATES = 20_000  # that are solved to see how long that takes

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 import empo_bi
-from empo_bi.analysis.played import over_all_goals
-from empo_bi.backward.goals import bits_of
+from empo_bi.analysis.agent_policy import over_all_goals
 from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.dag.slices import IndexArray
-from empo_bi.report.choice import NOT_EMBEDDED, Choice
+from empo_bi.problem.goal_columns import bits_of
 from empo_bi.report.pictures import COLUMNS, TILE, data_url, pictures_of
+from empo_bi.report.state_selection import NOT_EMBEDDED, Choice
 from empo_bi.report.steps import Steps, steps_of
 from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of

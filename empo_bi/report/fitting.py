@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from empo_bi.report.choice import Choice, choose
 from empo_bi.report.content import content_of
 from empo_bi.report.page import page_of
+from empo_bi.report.state_selection import Choice, choose
 from empo_bi.report.survey import Survey
 from empo_bi.results.solution import Solution
 

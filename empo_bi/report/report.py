@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from empo_bi.errors import counted
-from empo_bi.report.choice import MIN_PROBABILITY, choose
 from empo_bi.report.content import content_of
 from empo_bi.report.fitting import fitted_page
 from empo_bi.report.page import page_of
+from empo_bi.report.state_selection import MIN_PROBABILITY, choose
 from empo_bi.report.survey import survey
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_kind, check_path
+from empo_bi.runtime.atomic_write import appearing, checked_place
 from empo_bi.runtime.compilation import quiet_unless_shown
-from empo_bi.runtime.new_files import appearing, checked_place
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.backward.blocks import LevelBlocks
-from empo_bi.backward.goals import GoalColumns, bits_of
+from empo_bi.dag.level_blocks import LevelBlocks
+from empo_bi.problem.goal_columns import GoalColumns, bits_of
 from empo_bi.results.chain import documented_order
 
 

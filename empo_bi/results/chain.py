@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.backward.blocks import Block
 from empo_bi.dag.dag import Dag
+from empo_bi.dag.level_blocks import Block
 from empo_bi.dag.python_objects import sorted_order
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.runtime.jit import kernel

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.backward.asked import durations_of
-from empo_bi.backward.blocks import NO_FLOATS, Block, LevelBlocks
-from empo_bi.backward.continuation import ATTAINED
-from empo_bi.backward.goals import bits_of
-from empo_bi.backward.phases import HumanPhase, Setting, Work
+from empo_bi.dag.level_blocks import NO_FLOATS, Block, LevelBlocks
 from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, SuccessorArray, as_array
-from empo_bi.options import Params
+from empo_bi.problem.callbacks import durations_of
+from empo_bi.problem.goal_columns import bits_of
+from empo_bi.problem.params import Params
+from empo_bi.sweep.continuation import ATTAINED
+from empo_bi.sweep.phases import HumanPhase, Setting, Work
 
 ValuesOf = Callable[[int], npt.NDArray[Any]]
 

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.backward.asked import durations_of
-from empo_bi.backward.blocks import NO_FLOATS
-from empo_bi.backward.goals import bits_of
+from empo_bi.dag.level_blocks import NO_FLOATS
 from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
-from empo_bi.results.pursued import Pursued
+from empo_bi.problem.callbacks import durations_of
+from empo_bi.problem.goal_columns import bits_of
+from empo_bi.results.fixed_goals import Pursued
 from empo_bi.results.solution import Solution
 
 NONE = -1  # after the end

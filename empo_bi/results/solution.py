@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.backward.asked import joint_policies_of
-from empo_bi.backward.blocks import Block, LevelBlocks
-from empo_bi.backward.goals import GoalColumns
-from empo_bi.backward.phases import Setting
-from empo_bi.backward.profiles import Profiles
 from empo_bi.dag.dag import Dag
+from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.dag.slices import Bodies, FloatArray, IndexArray
 from empo_bi.errors import StoreError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.memory.profiler import MemoryProfiler
-from empo_bi.options import Params
-from empo_bi.results.both_policies import Play
+from empo_bi.problem.callbacks import joint_policies_of
+from empo_bi.problem.goal_columns import GoalColumns
+from empo_bi.problem.params import Params
+from empo_bi.problem.profiles import Profiles
 from empo_bi.results.chain import MarkovChain
 from empo_bi.results.error_bounds import ErrorBounds
+from empo_bi.results.fixed_goals import Pursued
 from empo_bi.results.human_policies import HumanPolicies
-from empo_bi.results.levels import ARRAYS, ResultLevels
+from empo_bi.results.joint_policy import Play
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
-from empo_bi.results.pursued import Pursued
 from empo_bi.results.state_report import StateReport
 from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
+from empo_bi.store.solved_levels import ARRAYS, ResultLevels
+from empo_bi.sweep.phases import Setting
 
 if TYPE_CHECKING:
     import pandas
@@ -308,7 +308,7 @@ class Solution:
     @cached_property
     def reached(self) -> ByLevel:
         """(S,) by level: the probability that both policies ever come to each state, from the initial one."""
-        from empo_bi.results.reached import reached_levels  # built on solutions, not the other way round
+        from empo_bi.results.occupancy import reached_levels  # built on solutions, not the other way round
 
         mass_TS = reached_levels(self)
         return ByLevel(self.dag.horizon + 1, lambda t: mass_TS[t])
@@ -334,18 +334,18 @@ class Solution:
     def to_xarray(self) -> xarray.Dataset:
         """Everything as a labelled dataset that reads what is asked for, when it is asked for.
 
-        See :func:`empo_bi.analysis.labelled.dataset_of`; needs the extra ``analysis``.
+        See :func:`empo_bi.analysis.to_xarray.dataset_of`; needs the extra ``analysis``.
         """
-        from empo_bi.analysis.labelled import dataset_of
+        from empo_bi.analysis.to_xarray import dataset_of
 
         return dataset_of(self)
 
     def to_pandas(self, quantity: str, **choices: Any) -> pandas.DataFrame:
         """A tidy table of a quantity, one number a row: ``solution.to_pandas("X_h", levels=3)``.
 
-        See :func:`empo_bi.analysis.tidy.table_of` for the choices; needs the extra ``analysis``.
+        See :func:`empo_bi.analysis.to_pandas.table_of` for the choices; needs the extra ``analysis``.
         """
-        from empo_bi.analysis.tidy import table_of
+        from empo_bi.analysis.to_pandas import table_of
 
         return table_of(self, quantity, **choices)
 

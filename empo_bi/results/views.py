@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.backward.goals import GoalColumns
-from empo_bi.backward.profiles import Profiles
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import IndexArray
 from empo_bi.errors import InvalidStateError
+from empo_bi.problem.goal_columns import GoalColumns
+from empo_bi.problem.profiles import Profiles
 from empo_bi.results.human_policies import HumanPolicies
 
 REMEMBERED = 512  # entries

@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError, counted
-from empo_bi.keeping import ARCHIVES, SOLUTION
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
 from empo_bi.store.dag_manifest import UNFINISHED
+from empo_bi.store.dag_store import ZarrLevels
 from empo_bi.store.json_states import JsonStates
-from empo_bi.store.places import Place, place_of
+from empo_bi.store.location import Place, place_of
 from empo_bi.store.records import is_packed
 from empo_bi.store.slice_guard import check_distinct, check_followers
+from empo_bi.store.solution_folders import ARCHIVES, SOLUTION
+from empo_bi.store.solution_store import ZarrResults, is_solution
 from empo_bi.store.stored_world import hold_to_world, stored_world
 from empo_bi.store.zarr_files import ZarrFiles
-from empo_bi.store.zarr_levels import ZarrLevels
-from empo_bi.store.zarr_results import ZarrResults, is_solution
 from empo_bi.world.array_world import NumberedStates
 
 

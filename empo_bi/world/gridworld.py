@@ -19,9 +19,9 @@ from empo_bi.world.expand import Expansion, KeyArray, expand
 from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler, attained
 from empo_bi.world.key_rules import problem_of_keys
 from empo_bi.world.layout import StateLayout
+from empo_bi.world.lint import cells_without_goal
 from empo_bi.world.model import Transitions
 from empo_bi.world.packed import PackedWorld
-from empo_bi.world.slips import cells_without_goal
 from empo_bi.world.source import read_source
 from empo_bi.world.spec import WorldSpec, read_spec
 from empo_bi.world.tables import build_tables
@@ -228,7 +228,7 @@ class GridWorld(PackedWorld):
         until :meth:`clear_dag_cache`; the world is reset.
         """
         from empo_bi.dag.python_objects import as_python_objects  # the DAG is built on worlds, not the other way round
-        from empo_bi.enumeration import enumerate_dag
+        from empo_bi.solving.enumeration import enumerate_dag
 
         if self._dag_cache is None:
             self.reset()

@@ -18,7 +18,7 @@ from typing import Any
 from empo_bi.errors import WorldFileError, WorldWarning, did_you_mean, short_repr
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, CellCode, Kind
-from empo_bi.world.slips import RELEVANT_KEYS, find_slips, is_list
+from empo_bi.world.lint import RELEVANT_KEYS, find_slips, is_list
 from empo_bi.world.source import WorldSource
 
 MAX_STEPS = 2**31 - 1

@@ -18,8 +18,8 @@ from oracle.extended import EXTENDED, Truth, multiprecision
 from planning_worlds import Ring
 
 from empo_bi import Params, Solution, enumerate_dag, load_world, open_solution, plan, solve
-from empo_bi.backward.phases import STEEPEST_FOR_SINGLE, steepness
 from empo_bi.results.error_bounds import QUANTITIES
+from empo_bi.sweep.phases import STEEPEST_FOR_SINGLE, steepness
 
 HALF_STEP = 2.0**-12  # the most that a probability moves when it is rounded to float16
 
@@ -140,7 +140,7 @@ def test_the_planner_knows_which_sets_have_wider_tables() -> None:
 def as_before(world: Any, params: Params, out: Path) -> Solution:
     """What the version before wrote, for which no set was too steep."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("empo_bi.backward.phases.STEEPEST_FOR_SINGLE", np.inf)
+        patch.setattr("empo_bi.sweep.phases.STEEPEST_FOR_SINGLE", np.inf)
         return solve(world, params, out=out, progress=False)
 
 

@@ -13,8 +13,8 @@ from planning_worlds import At, Places, TwoSteps
 from state_reports import report_of
 
 from empo_bi import Params, Solution, analysis, load_world, solve
-from empo_bi.analysis.extremes import smallest
-from empo_bi.analysis.matching import shared_places
+from empo_bi.analysis.alignment import shared_places
+from empo_bi.analysis.ranking import smallest
 from empo_bi.analysis.uncertainty import divergence_of_logits, entropy_of_logits
 
 EXACT: dict[str, Any] = {"precision": "float64", "progress": False}

@@ -22,8 +22,8 @@ from planning_worlds import Ring
 from store_tools import tree
 
 from empo_bi import DamagedStoreError, Params, Solution, enumerate_dag, load_world, open_solution, solve
-from empo_bi.analysis.labelled import by_level, dataset_of
-from empo_bi.analysis.sources import QUANTITIES
+from empo_bi.analysis.quantities import QUANTITIES
+from empo_bi.analysis.to_xarray import by_level, dataset_of
 from empo_bi.store import encoded
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.world.gridworld import GridWorld
@@ -249,7 +249,7 @@ def test_humans_with_fewer_goals_have_empty_names_where_others_have_more() -> No
 
 def test_what_a_batch_did_not_keep_is_left_out_and_the_rest_is_there(tmp_path: Path) -> None:
     from empo_bi.batch.spec import KEEPS
-    from empo_bi.solver import Solver
+    from empo_bi.solving.pipeline import Solver
 
     world = load_world("basics/first_steps", max_steps=3)
     kept = Solver(world, [PARAMS], arrays=frozenset(KEEPS["policies"]), out=tmp_path / "kept", progress=False).solutions()[0]
@@ -483,7 +483,7 @@ def test_a_level_of_the_store_opens_by_itself_with_labels_and_without_warnings(f
 
 
 def test_stores_without_labels_still_open_and_can_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from empo_bi.solver import Solver
+    from empo_bi.solving.pipeline import Solver
 
     world, about = load_world("basics/first_steps", max_steps=4), Solver._about
 

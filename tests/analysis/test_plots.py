@@ -27,7 +27,7 @@ from empo_bi.analysis import plots
 from empo_bi.analysis.plots.canvas import apart
 from empo_bi.analysis.plots.colours import PALETTE, colour_scale
 from empo_bi.analysis.plots.maps import written
-from empo_bi.analysis.spread import weighted_quantiles
+from empo_bi.analysis.quantiles import weighted_quantiles
 from empo_bi.world.codes import DIRECTION_VECTORS
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import pytest
 from planning_worlds import At, Ring
 
 from empo_bi import Params, Solution, load_world, solve
-from empo_bi.analysis.sources import QUANTITIES
+from empo_bi.analysis.quantities import QUANTITIES
 
 PARAMS = Params(beta_h=5.0, gamma_h=0.9, beta_r=4.0, zeta=2.0)
 

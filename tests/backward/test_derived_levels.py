@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from oracle.planning import all_profiles
 
 from empo_bi import TabularGoalGenerator, enumerate_dag, solve
-from empo_bi.backward.rows import LiveRows, Table
+from empo_bi.sweep.value_tables import LiveRows, Table
 
 HUMAN = {"beta_h": 3.0, "gamma_h": 0.9}
 ROBOT = {"beta_r": 2.0, "gamma_h": 0.9, "gamma_r": 0.8, "zeta": 1.5, "terminal_Vr": -0.5}

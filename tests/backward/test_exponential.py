@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from empo_bi.backward.exponential import EXP_CONSTANTS, exp_constants, exp_nonpositive
+from empo_bi.sweep.exponential import EXP_CONSTANTS, exp_constants, exp_nonpositive
 
 
 @njit

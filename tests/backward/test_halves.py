@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from empo_bi.backward.halves import put_rows
+from empo_bi.sweep.float16 import put_rows
 
 
 def all_halves() -> np.ndarray:

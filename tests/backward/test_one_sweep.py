@@ -18,7 +18,8 @@ from planning_worlds import Places
 from store_tools import step_of
 
 from empo_bi import Params, Solution, compute_human_policy_prior, compute_robot_policy, enumerate_dag, load_world, solve
-from empo_bi.backward import phases, sweep
+from empo_bi.sweep import backward_pass as sweep
+from empo_bi.sweep import phases
 
 # --- worlds -----------------------------------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ def solved(kind: str, params: Any = PARAMS, **options: Any) -> Any:
 @pytest.fixture
 def block_states(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets the size of blocks."""
-    return partial(monkeypatch.setattr, "empo_bi.backward.needs.BLOCK_STATES")
+    return partial(monkeypatch.setattr, "empo_bi.sweep.memory_model.BLOCK_STATES")
 
 
 # --- who computes -----------------------------------------------------------------------------------------------------
@@ -508,7 +509,7 @@ def test_durations_with_four_others_do_not_depend_on_blocks(precision: str, monk
     """Four profiles of others are contracted at a time, in cells beside the one that attained goals are worth."""
     found = []
     for block_states in (1, 1024):
-        monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", block_states)
+        monkeypatch.setattr("empo_bi.sweep.memory_model.BLOCK_STATES", block_states)
         found.append(solve(Strolling(), Params(gamma_h=0.9, gamma_r=0.9), precision=precision, progress=False))
     for t in range(4):
         for name in ("vh", "ve", "xh", "qr", "vr"):

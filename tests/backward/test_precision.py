@@ -22,7 +22,7 @@ from empo_bi import (
     enumerate_dag,
     solve,
 )
-from empo_bi.backward import phases
+from empo_bi.sweep import phases
 
 FLOAT32 = 2e-5  # for sums in float32
 

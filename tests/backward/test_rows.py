@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from empo_bi import Params, enumerate_dag, load_world, solve
-from empo_bi.backward import kernels, rows
-from empo_bi.backward.rows import LiveRows, SharedRows, Table
+from empo_bi.sweep import kernels
+from empo_bi.sweep import value_tables as rows
+from empo_bi.sweep.value_tables import LiveRows, SharedRows, Table
 
 
 class Ladder:

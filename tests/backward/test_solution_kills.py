@@ -18,12 +18,12 @@ import store_tools
 from store_tools import Moment, Runs, assert_same_trees, counted_expansions, environment, tree, world_of
 
 from empo_bi import GridWorld, Params, Solution, StoreNotFoundError, enumerate_dag, solve
-from empo_bi.backward import phases
 from empo_bi.dag.derived_explorer import DerivedExplorer
 from empo_bi.dag.level_explorer import LevelExplorer
 from empo_bi.dag.shared_explorer import SharedExplorer
-from empo_bi.store.places import place_of
-from empo_bi.store.zarr_results import ZarrResults
+from empo_bi.store.location import place_of
+from empo_bi.store.solution_store import ZarrResults
+from empo_bi.sweep import phases
 
 STEPS = 32
 ONE = [{"gamma_h": 0.95, "gamma_r": 0.9, "zeta": 1.5}]
@@ -77,7 +77,7 @@ _plain_kind_of = store_tools.kind_of
 
 def serve() -> None:
     """What ``store_tools`` serves, with solving in the place of enumerating."""
-    import empo_bi.store.zarr_results  # noqa: F401
+    import empo_bi.store.solution_store  # noqa: F401
 
     store_tools.enumerate_dag = solved  # type: ignore[assignment]
     store_tools.kind_of = kind_of

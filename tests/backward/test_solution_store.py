@@ -51,10 +51,10 @@ from empo_bi import (
     load_world,
     solve,
 )
-from empo_bi.backward import phases
-from empo_bi.results.levels import ARRAYS
-from empo_bi.store import places
-from empo_bi.store.zarr_results import ZarrResults
+from empo_bi.store import location as places
+from empo_bi.store.solution_store import ZarrResults
+from empo_bi.store.solved_levels import ARRAYS
+from empo_bi.sweep import phases
 
 STEPS = 4
 
@@ -529,7 +529,7 @@ def test_a_read_only_disk_is_told_and_what_is_on_it_can_be_used(kind: str) -> No
 WAITING = """
 import sys
 from empo_bi import Params, load_world, solve
-from empo_bi.backward import phases
+from empo_bi.sweep import phases
 plain, has_waited = phases.RobotPhase.run, False
 def run(self, work, *arguments):
     global has_waited

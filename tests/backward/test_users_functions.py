@@ -12,7 +12,7 @@ from backward.test_one_sweep import assert_same
 from planning_worlds import At, Places, Ring
 
 from empo_bi import HumanPolicyPrior, Params, Solution, solve
-from empo_bi.backward import phases
+from empo_bi.sweep import phases
 
 PARAMS = Params(beta_h=3.0, gamma_h=0.9, gamma_r=0.8, zeta=1.5)
 PHASE_2 = ("ve", "xh", "qr", "vr")
@@ -39,7 +39,7 @@ class Asked:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """With blocks of one state, so that a level of four has enough of them for several threads."""
-    monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", 1)
+    monkeypatch.setattr("empo_bi.sweep.memory_model.BLOCK_STATES", 1)
     return Asked()
 
 

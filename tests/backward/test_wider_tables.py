@@ -14,7 +14,7 @@ from planning_worlds import Patience, step_of
 from store_tools import tree
 
 from empo_bi import Params, solve
-from empo_bi.backward import phases
+from empo_bi.sweep import phases
 
 STEPS = 6
 STEEP = Params(gamma_h=1e-8, gamma_r=0.9)  # values of 1, 1e-8, 1e-16, ..., 1e-40 on the first level; float32 ends at 1e-38
@@ -134,8 +134,8 @@ def test_of_a_list_only_the_set_that_needs_it_is_solved_again(
 
 def test_several_threads_may_find_out_at_once_that_a_set_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [solved(params) for params in (STEEP, MILD)]
-    monkeypatch.setattr("empo_bi.backward.needs.BLOCK_STATES", 1)
-    monkeypatch.setattr("empo_bi.backward.sweep.PARALLEL_BLOCKS", 1)
+    monkeypatch.setattr("empo_bi.sweep.memory_model.BLOCK_STATES", 1)
+    monkeypatch.setattr("empo_bi.sweep.backward_pass.PARALLEL_BLOCKS", 1)
     for found, alone in zip(solved([STEEP, MILD], workers=2), expected, strict=True):
         assert found.precision == alone.precision
         assert_same(found, alone)

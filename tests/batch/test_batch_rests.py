@@ -12,10 +12,10 @@ from batch.batches import SMALL, lasting_csv, run_here
 from command_line import invoke
 
 from empo_bi.batch import work as work_module
-from empo_bi.batch.folder import Folder
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import do_pass
 from empo_bi.store.lock import WriterLock
+from empo_bi.store.small_files import Folder
 
 
 def names_below(folder: Path) -> set[str]:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from empo_bi.batch.batch import told_failures
-from empo_bi.batch.folder import Folder
 from empo_bi.batch.manifest_check import _is_plain, _is_text
+from empo_bi.store.small_files import Folder
 
 
 def test_json_that_is_nested_deeper_than_ours_is_not_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empo_bi.batch.quantities import Quantity, quantity_of
+from empo_bi.batch.parameter_values import Quantity, quantity_of
 
 
 def read(value: Any, name: str = "zeta") -> Quantity:

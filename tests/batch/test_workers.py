@@ -20,9 +20,9 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from store_tools import environment
 
 from empo_bi import ClusterError, run_batch
-from empo_bi.backward.remote import run_errand
 from empo_bi.batch.workers import Workers, workers_for
 from empo_bi.runtime.cluster import DaskCluster
+from empo_bi.sweep.cluster_blocks import run_errand
 
 DEADLY = """
 import os, signal

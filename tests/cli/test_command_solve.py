@@ -12,7 +12,7 @@ from command_line import invoke, json_of, run_command
 
 from empo_bi import Params, StoreError, load_world, solve
 from empo_bi.runtime import progress
-from empo_bi.solving import SolveOptions
+from empo_bi.solving.solve import SolveOptions
 
 STEPS = ("asymmetric_freeing", "--steps", 4)
 
@@ -167,7 +167,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_continues(tmp_path: Path) -> 
     """A real signal in a real process, when level 2 is being solved."""
     press = """
 import os, signal
-from empo_bi.backward.sweep import Sweep
+from empo_bi.sweep.backward_pass import Sweep
 signal.signal(signal.SIGINT, signal.default_int_handler)
 level = Sweep._level
 def pressed(self, t, *arguments):
@@ -192,7 +192,7 @@ def test_every_option_reaches_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path:
         given.update(options, world=world, params=params)
         raise StoreError("that is enough")
 
-    monkeypatch.setattr("empo_bi.solving.solve", note)
+    monkeypatch.setattr("empo_bi.solving.solve.solve", note)
     arguments = [
         *("solve", "first_steps", "--steps", 3, "--out", tmp_path, "-p", "xi=3", "--precision", "float64", "--workers", 3),
         *("--memory-limit", "2GB", "--max-states", 77, "--overwrite", "--compression", 7, "--phase-1-only", "--quiet"),

@@ -71,7 +71,7 @@ def test_what_the_api_says_of_its_arguments_is_wrong_input(monkeypatch: pytest.M
     def refuse(*_: object, **__: object) -> NoReturn:
         raise TypeError("give something else")
 
-    monkeypatch.setattr("empo_bi.solving.solve", refuse)
+    monkeypatch.setattr("empo_bi.solving.solve.solve", refuse)
     done = invoke("solve", "first_steps")
     assert done.exit_code == 2
     assert "Error: give something else" in done.stderr

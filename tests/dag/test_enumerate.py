@@ -17,9 +17,10 @@ from oracle.gridworld import enumerate_levels, golden_figures_by_horizon, parse
 from random_worlds import random_worlds
 from worked_examples import walled
 
-from empo_bi import InvalidStateError, TooManyStatesError, enumerate_dag, enumeration, load_world
+from empo_bi import InvalidStateError, TooManyStatesError, enumerate_dag, load_world
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.key_index import KeyIndex
+from empo_bi.solving.solve import enumeration
 
 
 class FromDag(PerState):

@@ -20,7 +20,7 @@ from empo_bi.dag.slices import SliceBuilder
 from empo_bi.dag.spill import BlockArray, BlockSpool, SpillLimit
 from empo_bi.memory import budget
 from empo_bi.store.encoded import Compression
-from empo_bi.store.places import place_of
+from empo_bi.store.location import place_of
 from empo_bi.store.row_reader import RowReader
 from empo_bi.store.slice_rules import _check_probabilities
 from empo_bi.store.stretches import _cut
@@ -32,12 +32,12 @@ MB = 1_000_000
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that every level exceeds: blocks of a few states, all of which wait on disk, and stretches of a few."""
-    monkeypatch.setattr("empo_bi.enumeration.SPILL_BYTES", 0)
-    monkeypatch.setattr("empo_bi.enumeration.BLOCK_BYTES", 0)
-    monkeypatch.setattr("empo_bi.enumeration.CACHE_BYTES", 0)
+    monkeypatch.setattr("empo_bi.solving.enumeration.SPILL_BYTES", 0)
+    monkeypatch.setattr("empo_bi.solving.enumeration.BLOCK_BYTES", 0)
+    monkeypatch.setattr("empo_bi.solving.enumeration.CACHE_BYTES", 0)
     monkeypatch.setattr("empo_bi.dag.packed_explorer._FEWEST_PAIRS", 300)
     monkeypatch.setattr("empo_bi.dag.python_explorer.BLOCK_PAIRS", 16)
-    monkeypatch.setattr("empo_bi.store.zarr_levels.STRETCH_BYTES", 1000)
+    monkeypatch.setattr("empo_bi.store.dag_store.STRETCH_BYTES", 1000)
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
@@ -103,7 +103,7 @@ def test_a_sweep_over_stretches_finds_the_same_bits(tmp_path: Path, request: pyt
     params = Params(zeta=2, beta_r=20)
     whole = solve(world, params, out=tmp_path / "whole", progress=False)
     request.getfixturevalue("tiny")
-    request.getfixturevalue("monkeypatch").setattr("empo_bi.backward.needs.CACHE_BYTES", 0)
+    request.getfixturevalue("monkeypatch").setattr("empo_bi.sweep.memory_model.CACHE_BYTES", 0)
     stretched = solve(world, params, out=tmp_path / "stretched", progress=False)
     assert content_of(tmp_path / "stretched") == content_of(tmp_path / "whole")
     for t in range(world.max_steps):

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from oracle.gridworld import golden_figures_by_horizon, parse
 from random_worlds import random_worlds
 
-from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, enumeration, load_world, open_dag
+from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, load_world, open_dag
 from empo_bi.dag import python_explorer
 from empo_bi.memory import budget
 from empo_bi.memory.budget import Budget
+from empo_bi.solving.solve import enumeration
+from empo_bi.store.dag_store import ZarrLevels
 from empo_bi.store.zarr_files import ZarrFiles
-from empo_bi.store.zarr_levels import ZarrLevels
 
 ARRAYS = ("body_S", "count_SJ", "succ_K", "prob_K", "attained_SX")
 

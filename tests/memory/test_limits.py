@@ -119,7 +119,7 @@ def test_a_sweep_that_cannot_fit_says_what_it_needs_for_what_and_what_would_help
     world = load_world("asymmetric_freeing", max_steps=12)
     dag = enumerate_dag(world, precision="exact", progress=False)
     allocated = []
-    monkeypatch.setattr("empo_bi.backward.rows.Table._empty", lambda self, n: allocated.append(n))
+    monkeypatch.setattr("empo_bi.sweep.value_tables.Table._empty", lambda self, n: allocated.append(n))
     params = [Params(), Params(beta_r=5), Params(beta_r=50)]
     with pytest.raises(MemoryLimitError) as caught:
         solve(world, params, dag=dag, precision="float64", memory_limit="155MB", progress=False)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from planning_worlds import Ring, plain, step_of
 
-import empo_bi.backward.phases
+import empo_bi.sweep.phases
 from empo_bi import (
     EmpoError,
     MemoryMonitor,
@@ -378,19 +378,19 @@ def test_what_was_committed_before_memory_ran_short_is_used_when_the_run_is_repe
     plan, kernel = PHASES[name]
     expected = plain(plan().values)
     computed = []
-    original = getattr(empo_bi.backward.phases, kernel)
+    original = getattr(empo_bi.sweep.phases, kernel)
 
     def counted(*args: Any) -> Any:
         computed.append(len(args[0]))
         return original(*args)
 
-    monkeypatch.setattr(empo_bi.backward.phases, kernel, counted)
+    monkeypatch.setattr(empo_bi.sweep.phases, kernel, counted)
     options = {"use_disk_slicing": True, "disk_cache_dir": tmp_path, "memory_check_interval": 1}
     looks = []  # when a level is computed; there is one after each level that is not all terminal
     watched = machine(0.9, tick=1.0)
-    monkeypatch.setattr(empo_bi.backward.phases, kernel, lambda *args: looks.append(watched.looks) or original(*args))
+    monkeypatch.setattr(empo_bi.sweep.phases, kernel, lambda *args: looks.append(watched.looks) or original(*args))
     plan(**{**options, "disk_cache_dir": tmp_path / "rehearsal"})
-    monkeypatch.setattr(empo_bi.backward.phases, kernel, counted)
+    monkeypatch.setattr(empo_bi.sweep.phases, kernel, counted)
     machine(*[0.9] * looks[2], 0.05, tick=1.0)  # short at the third
     with pytest.raises(MemoryPressureError):
         plan(memory_pause_duration=1.0, **options)

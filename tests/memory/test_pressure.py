@@ -15,7 +15,7 @@ import pytest
 
 from empo_bi import GridWorld, MemoryMonitor, MemoryPressureError, Params, enumerate_dag, load_world, solve
 from empo_bi.memory.machine import available_bytes, used_bytes
-from empo_bi.store.zarr_levels import ZarrLevels
+from empo_bi.store.dag_store import ZarrLevels
 
 MB = 1_000_000
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99)

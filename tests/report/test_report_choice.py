@@ -10,8 +10,8 @@ import pytest
 from pages import Page
 
 from empo_bi import Params, Solution, load_world, solve, write_report
-from empo_bi.report.choice import choose
 from empo_bi.report.fitting import FEWEST, fitted_page
+from empo_bi.report.state_selection import choose
 from empo_bi.report.survey import survey, weighted_summary
 
 

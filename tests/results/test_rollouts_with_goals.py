@@ -12,7 +12,7 @@ import pytest
 from planning_worlds import At, Places, Ring, TwoSteps
 
 from empo_bi import Params, Solution, load_world, probability_by_time, solve
-from empo_bi.results.reached import Forward
+from empo_bi.results.occupancy import Forward
 
 EXACT: dict[str, Any] = {"precision": "float64", "progress": False}
 

@@ -12,7 +12,7 @@ from planning_worlds import At, Ring, plain
 
 from empo_bi import Params, Solution, load_world, solve
 from empo_bi.results import views
-from empo_bi.store.zarr_results import ZarrResults
+from empo_bi.store.solution_store import ZarrResults
 
 N_STATES, N_GOING_ON = 17, 10
 TERMINAL = (1, 3)

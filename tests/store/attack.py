@@ -37,8 +37,8 @@ from empo_bi import (
     solve,
 )
 from empo_bi.batch.stores import stores_at
+from empo_bi.store.solution_store import ZarrResults
 from empo_bi.store.verify import verify_store
-from empo_bi.store.zarr_results import ZarrResults
 
 PARAMS = Params(zeta=2.0, beta_r=5.0, gamma_h=0.9, gamma_r=0.9)
 MEMORY = 3 << 30  # addresses beyond those taken before the first forgery

@@ -30,7 +30,7 @@ from empo_bi import (
     load_world,
     open_dag,
 )
-from empo_bi.store import places
+from empo_bi.store import location as places
 
 WORLD = "asymmetric_freeing"
 
@@ -323,7 +323,7 @@ def test_a_place_without_permission_is_told(tmp_path: Path, monkeypatch: pytest.
 CHILD = """
 import sys, time
 import empo_bi
-from empo_bi.store.zarr_levels import ZarrLevels
+from empo_bi.store.dag_store import ZarrLevels
 place = {place!r}
 original = ZarrLevels.append
 def append(self, *args):

@@ -12,7 +12,7 @@ from command_line import invoke, json_of
 from store_tools import enumerated, tree, world_of
 
 from empo_bi import Params, StoreError, StoreNotFoundError, open_dag, solve
-from empo_bi.runtime.new_files import appearing
+from empo_bi.runtime.atomic_write import appearing
 from empo_bi.store.zarr_files import ZarrFiles
 
 KIND, STEPS = "ice_rink", 2

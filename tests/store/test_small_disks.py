@@ -24,7 +24,7 @@ from store_tools import assert_same_dags, assert_same_trees, enumerated, environ
 from zarr.storage import LocalStore
 
 from empo_bi import StoreError, StoreNotFoundError, open_dag
-from empo_bi.store import places
+from empo_bi.store import location as places
 
 STEPS = 9
 

@@ -34,7 +34,7 @@ from empo_bi import (
     load_world,
     open_dag,
 )
-from empo_bi.store import places
+from empo_bi.store import location as places
 
 STEPS = 4
 PLACES: dict[str, Callable[[Path], Any]] = {

@@ -34,7 +34,7 @@ from empo_bi import (
     plan,
     solve,
 )
-from empo_bi.store.zarr_levels import ZarrLevels
+from empo_bi.store.dag_store import ZarrLevels
 
 GREEDY = Params(beta_h=math.inf)
 

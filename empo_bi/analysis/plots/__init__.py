@@ -8,12 +8,12 @@ An agent has the same colour everywhere.
 from empo_bi.analysis.plots.arrows import plot_arrows
 from empo_bi.analysis.plots.colours import agent_colour
 from empo_bi.analysis.plots.comparison import plot_comparison
-from empo_bi.analysis.plots.course import plot_course
 from empo_bi.analysis.plots.decisions import plot_decision
 from empo_bi.analysis.plots.grid import plot_state
 from empo_bi.analysis.plots.levels import plot_levels
 from empo_bi.analysis.plots.maps import plot_map, plot_maps, plot_reached
 from empo_bi.analysis.plots.timelines import plot_probability_by_time
+from empo_bi.analysis.plots.trajectory import plot_course
 
 __all__ = [
     "agent_colour",

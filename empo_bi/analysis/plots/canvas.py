@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from empo_bi.analysis.plots.colours import readable
 from empo_bi.errors import short_repr
-from empo_bi.extras import needed
+from empo_bi.runtime.extras import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.analysis.asked import REACHED
 from empo_bi.analysis.comparison import Comparison
 from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
 from empo_bi.analysis.plots.colours import agent_colour, robots_colour
+from empo_bi.analysis.selection import REACHED
 
 
 def plot_comparison(comparison: Comparison, axes: Any = None) -> AxesArray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
 from empo_bi.analysis.plots.colours import agent_colour, colour, robots_colour
-from empo_bi.analysis.spread import weighted_quantiles
+from empo_bi.analysis.quantiles import weighted_quantiles
 from empo_bi.analysis.uncertainty import robot_entropy
 from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from empo_bi.analysis.asked import level_number
 from empo_bi.analysis.maps import CellMap, presence_map
 from empo_bi.analysis.plots.canvas import AxesArray, axes_or_new, expect, one_line, panels, plain, title
 from empo_bi.analysis.plots.colours import colour_scale, ink_on
 from empo_bi.analysis.plots.grid import FLOOR, cell_points, draw_grid, figure_size, goal_label, in_words, outline_goal
+from empo_bi.analysis.selection import level_number
 from empo_bi.results.solution import Solution
 from empo_bi.world.encoding import State
 

@@ -10,7 +10,7 @@ import numpy as np
 from empo_bi.analysis.plots.canvas import axes_or_new, bare, expect, name_lines, over_levels, title
 from empo_bi.analysis.plots.colours import colour
 from empo_bi.events import Event
-from empo_bi.results.reached import probability_by_time
+from empo_bi.results.occupancy import probability_by_time
 from empo_bi.results.solution import Solution
 
 if TYPE_CHECKING:

@@ -1,0 +1,78 @@
+"""How things go along a trajectory: :func:`plot_course`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
+from empo_bi.analysis.plots.colours import agent_colour, text_colour
+from empo_bi.analysis.trajectory import Course
+
+TOLD = 3  # so many goals that are attained at once are told by their numbers
+
+
+def plot_course(course: Course, axes: Any = None) -> AxesArray:
+    """Draw the humans' power, the goals that they attain, and the robot's reward and value along a trajectory.
+
+    A goal is marked where it is attained for the first time, by its number in ``solution.goals[human]``. Terminal states,
+    in which there is no power and no reward, have no point there.
+
+    Parameters
+    ----------
+    course : Course, of states on levels that ascend
+    axes : 4 Axes, for power, goals, reward and value; None for a new figure
+
+    Returns
+    -------
+    (4,) array of Axes
+    """
+    expect(course, Course, "course", "course_of(solution, solution.rollouts(1).states(0))")
+    if (np.diff(course.level_N) <= 0).any():
+        raise ValueError(f"the states are on levels {course.level_N.tolist()}; a course is drawn of levels that ascend")
+    n_humans = len(course.humans)
+    ratios = [2.4, 0.35 + 0.3 * n_humans, 1.2, 1.2]
+    power, goals, reward, value = drawn = panels(
+        axes, (4, 1), (7.0, 1.0 + 0.95 * sum(ratios)), height_ratios=ratios, share_x=True
+    )
+    goes_on = (course.X_NH > 0).all(axis=1)
+    level_M, last = course.level_N[goes_on], int(course.level_N[-1])
+    colours = [agent_colour(human) for human in course.humans]
+    names = [f"human {human}" for human in course.humans]
+    for h, (colour, name) in enumerate(zip(colours, names, strict=True)):
+        power.plot(level_M, course.X_NH[goes_on, h], color=colour, marker="o", markersize=4, label=name)
+    power.set(ylabel="power $X_h$", ylim=(0, None))
+    _mark_goals(goals, course, colours, names)
+    for ax, number_M, at_M, symbol, meaning in (
+        (reward, course.U_N[goes_on], level_M, "$U_r$", "reward"),
+        (value, course.V_N, course.level_N, "$V_r$", "value"),
+    ):
+        ax.plot(at_M, number_M, color=text_colour(), marker="o", markersize=3, linewidth=1.2)
+        ax.set_ylabel(f"robot's\n{meaning} {symbol}")
+        ax.margins(y=0.15)
+        ax.locator_params(axis="y", nbins=4)
+    for ax in (power, reward, value):
+        bare(ax)
+    over_levels(value, last)
+    for ax in (power, goals, reward):
+        over_levels(ax, last, label=False)
+    if len(level_M):
+        name_lines(power, [(level_M[-1], float(x)) for x in course.X_NH[goes_on][-1]], names, colours)
+    title(power, f"along one trajectory, level {course.level_N[0]} to {last}")
+    return drawn
+
+
+def _mark_goals(ax: Any, course: Course, colours: list[str], names: list[str]) -> None:
+    first_NHG = course.attained_NHG & (np.cumsum(course.attained_NHG, axis=0) == 1)
+    for h, colour in enumerate(colours):
+        for i in np.flatnonzero(first_NHG[:, h].any(axis=1)).tolist():
+            goal_M = np.flatnonzero(first_NHG[i, h]).tolist()
+            text = ", ".join(map(str, goal_M)) if len(goal_M) <= TOLD else f"{len(goal_M)} goals"
+            ax.scatter(course.level_N[i], h, color=colour, marker="D", s=26, zorder=3)
+            ax.annotate(text, (course.level_N[i], h), (5, 0), textcoords="offset points", va="center", fontsize="x-small")
+    ax.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6))
+    ax.tick_params(axis="y", length=0, labelsize="small")
+    ax.set_ylabel("goals first\nattained")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="x", alpha=0.25, linewidth=0.6)

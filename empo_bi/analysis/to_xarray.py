@@ -1,0 +1,199 @@
+"""A solution as a labelled dataset of xarray, which reads what is asked for, when it is asked for."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from empo_bi.analysis.quantities import (
+    QUANTITIES,
+    OfLevel,
+    Place,
+    Source,
+    action_names,
+    agent_fields,
+    goal_names,
+    robot_profile_names,
+    sizes_of,
+    source_of,
+    why_left_out,
+)
+from empo_bi.results.solution import Solution
+from empo_bi.runtime.extras import needed
+from empo_bi.solving.enumeration import title_of
+
+if TYPE_CHECKING:
+    import xarray
+
+_FIELDS = {
+    "x": ("column of agent {} on the grid", "cells from the left"),
+    "y": ("row of agent {} on the grid", "cells from the top"),
+    "direction": ("where agent {} looks", "0 east, 1 south, 2 west, 3 north"),
+}
+Data = TypeVar("Data", "xarray.DataArray", "xarray.Dataset")
+
+
+def dataset_of(solution: Solution) -> xarray.Dataset:
+    """Everything that a solution knows, as one dataset; nothing is read before it is asked for.
+
+    The dimension ``state`` runs over the states of all levels, level after level, as ``dag.index_of`` numbers them, and
+    ``level`` is a coordinate along it: ``ds.sel(level=3)`` are the states of a level. Levels have different states, so they
+    cannot be a dimension of their own.
+
+    Parameters
+    ----------
+    solution : Solution, in memory or on disk. It has to stay open as long as something is read.
+
+    Returns
+    -------
+    xarray.Dataset with these variables, float64, as far as they were solved and kept (the attribute ``left_out`` tells):
+
+        ========  =====================================  ==============================================
+        Vh_m      state, human, goal                     values of phase 1
+        Vh_e      state, human, goal                     values with the robot's policy
+        X_h       state, human                           power
+        U_r, V_r  state                                  the robot's reward and value
+        Q_r       state, robot_profile                   values of robot profiles
+        pi_r      state, robot_profile                   the robots' policy; 0 for terminal states
+        pi_h      state, human, goal, action             the humans' policies; 0 for terminal states
+        reached   state                                  probability to come there under both policies
+        ========  =====================================  ==============================================
+
+        and coordinates ``level``, ``step`` (what the world calls the level), ``place`` (in ``dag.states(level)``), in
+        gridworlds ``x_0``, ``y_0``, ``direction_0``, ``x_1``, ... (all along ``state``), ``human`` (agents), ``goal``,
+        ``action``, ``robot_profile`` (numbers), ``goal_name``, ``goal_weight`` (human, goal), ``action_name``,
+        ``robot_profile_name``. Weights are left out where they differ from state to state.
+
+    Notes
+    -----
+    Of a level on disk, chunks of 4 MiB are read that have some of the states; a chunk has all goals, so choosing one goal
+    saves memory, not reading. ``pi_h`` and ``reached`` are computed: the first from the level after it, the second, once,
+    in a pass over all levels. What is read is not remembered, so call ``.load()`` on what is used repeatedly.
+
+    Examples
+    --------
+    >>> from empo_bi import load_world, solve
+    >>> ds = dataset_of(solve(load_world("asymmetric_freeing", max_steps=4), progress=False))
+    >>> ds.V_r.sel(level=3).sizes["state"] == ds.sizes["state"]
+    False
+    >>> ds.Vh_e.sel(level=2).isel(goal=0).dims
+    ('state', 'human')
+    """
+    xarray = needed("xarray", "analysis")
+    from empo_bi.analysis.level_index import LevelIndex
+
+    lazy = _Lazy(solution)
+    dag, sizes = solution.dag, sizes_of(solution)
+    left_out = {name: reason for name in QUANTITIES if (reason := why_left_out(solution, name)) is not None}
+    variables = {}
+    for name, quantity in QUANTITIES.items():
+        if name not in left_out:
+            columns = [sizes[dim] for dim in quantity.dims[1:]]
+            about = {"long_name": quantity.long_name, "description": quantity.description}
+            variables[name] = lazy.variable(source_of(solution, name), quantity.dims, columns, np.float64, about)
+    levels = LevelIndex(np.arange(dag.horizon + 1), lazy.first_state)
+    by_level = levels.create_variables()
+    by_level["level"].attrs["long_name"] = "level of the DAG, counted from 0"
+    of_states: dict[str, tuple[Source, str]] = {
+        "step": (OfLevel(dag.level_values), "what the world calls the level"),
+        "place": (Place(), "place in dag.states(level)"),
+    }
+    coordinates = {
+        name: lazy.variable(source, ("state",), (), np.int32, {"long_name": long_name})
+        for name, (source, long_name) in of_states.items()
+    }
+    for name, source in agent_fields(solution).items():
+        field, agent = name.split("_")
+        long_name, units = _FIELDS[field]
+        about = {"long_name": long_name.format(agent), "units": units}
+        coordinates[name] = lazy.variable(source, ("state",), (), np.int16, about)
+    return xarray.Dataset(
+        variables, xarray.Coordinates(by_level, {"level": levels}), _attributes(solution, left_out)
+    ).assign_coords(coordinates | _labels(solution))
+
+
+class _Lazy:
+    """Makes variables of xarray that read from a solution."""
+
+    def __init__(self, solution: Solution) -> None:
+        self.first_state = np.cumsum([0, *solution.dag.level_sizes])
+        self._lock = threading.Lock()  # one for all: they read from the same files
+
+    def variable(self, source: Source, dims: tuple[str, ...], columns: Any, dtype: Any, about: dict[str, str]) -> Any:
+        import xarray
+        from xarray.core.indexing import LazilyIndexedArray
+
+        from empo_bi.analysis.lazy_arrays import LevelledArray
+
+        array = LevelledArray(source, self.first_state, columns, dtype, self._lock)
+        return xarray.Variable(dims, LazilyIndexedArray(array), about)
+
+
+def _labels(solution: Solution) -> dict[str, Any]:
+    sizes, goals = sizes_of(solution), solution.goal_columns
+    names = np.array(goal_names(solution), dtype=str).reshape(sizes["human"], sizes["goal"])
+    labels: dict[str, Any] = {
+        "human": ("human", np.array(solution.humans, dtype=np.int64), {"long_name": "agent"}),
+        "goal": ("goal", np.arange(sizes["goal"]), {"long_name": "number of a goal among those of its human"}),
+        "action": ("action", np.arange(sizes["action"])),
+        "robot_profile": ("robot_profile", np.arange(sizes["robot_profile"])),
+        "goal_name": (("human", "goal"), names),
+        "action_name": ("action", np.array(action_names(solution), dtype=str)),
+        "robot_profile_name": ("robot_profile", np.array(robot_profile_names(solution), dtype=str)),
+    }
+    if goals.is_fixed:
+        labels["goal_weight"] = (("human", "goal"), goals.weights(0).reshape(names.shape))
+    return labels
+
+
+def _attributes(solution: Solution, left_out: dict[str, str]) -> dict[str, Any]:
+    """Texts and numbers, which every file format takes."""
+    params = {
+        name: int(value) if isinstance(value, bool) else math.inf if value == "inf" else value
+        for name, value in solution.params.describe().items()
+        if value is not None
+    }
+    missing = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+    factors = {f"gamma_{who}": math.exp(-params[f"rho_{who}"]) for who in "hr"}
+    return {
+        "title": title_of(solution.world).strip("<>"),
+        "horizon": solution.dag.horizon,
+        **params,
+        **factors,
+        "left_out": missing,
+    }
+
+
+def by_level(data: Data, how: str | Callable[[Data], Data] = "mean") -> Data:
+    """One result a level, along a dimension ``level``, reading one level at a time.
+
+    ``data.groupby("level")`` does the same, but holds everything at once.
+
+    Parameters
+    ----------
+    data : a dataset as :func:`dataset_of` makes it, or an array or a selection of one
+    how : name of a method of xarray that takes a dimension ("mean", "max", "min", "sum", "std", ...), or a function of one
+        level's part of the data
+
+    Examples
+    --------
+    >>> from empo_bi import load_world, solve
+    >>> ds = dataset_of(solve(load_world("asymmetric_freeing", max_steps=4), progress=False))
+    >>> by_level(ds.X_h, "max").dims
+    ('level', 'human')
+    """
+    xarray = needed("xarray", "analysis")
+    from empo_bi.analysis.level_index import LevelIndex
+
+    index = data.xindexes.get("level")
+    if not isinstance(index, LevelIndex):
+        raise ValueError("these data do not know their levels; give some that were selected by level, or in order")
+    parts = []
+    for level in index.level_L.tolist():
+        here = data.sel(level=level)
+        parts.append(getattr(here, how)("state") if isinstance(how, str) else how(here))
+    return xarray.concat(parts, xarray.Variable("level", index.level_L), coords="minimal", compat="override")

@@ -1,0 +1,348 @@
+"""The documented functions: :func:`compute_human_policy_prior` and :func:`compute_robot_policy`, on top of the one sweep."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.identity import digest_of, world_key
+from empo_bi.dag.levels import MemoryLevels
+from empo_bi.dag.python_world import LevelFunction
+from empo_bi.errors import StoreMismatchError
+from empo_bi.memory.machine import resident_bytes
+from empo_bi.memory.monitor import MemoryMonitor, check_monitor
+from empo_bi.problem.params import Belief, Params
+from empo_bi.results.attainment_cache import AttainmentCache
+from empo_bi.results.chain import compute_markov_chain_value_function
+from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import check_flags
+from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.progress import say
+from empo_bi.solving.argument_checks import checked_generator
+from empo_bi.solving.enumeration import check_world
+from empo_bi.solving.pipeline import Solver
+from empo_bi.store.solution_folders import inside
+from empo_bi.world.gridworld import GridWorld
+
+ProgressCallback = Callable[[int, int], None]
+
+
+@quiet_unless_shown
+def compute_human_policy_prior(
+    world_model: Any,
+    human_agent_indices: Sequence[int],
+    possible_goal_generator: Any = None,
+    believed_others_policy: Belief | None = None,
+    *,
+    beta_h: float = 10.0,
+    gamma_h: float | None = None,
+    rho_h: float | None = None,
+    parallel: bool = False,
+    num_workers: int | None = None,
+    level_fct: LevelFunction | None = None,
+    return_Vh: bool = False,
+    return_attainment_cache: bool = False,
+    progress_callback: ProgressCallback | None = None,
+    quiet: bool = False,
+    min_free_memory_fraction: float = 0.1,
+    memory_check_interval: int = 100,
+    memory_pause_duration: float = 60.0,
+    memory_profile: bool = False,
+    use_disk_slicing: bool = False,
+    disk_cache_dir: str | os.PathLike[str] | None = None,
+    use_float16: bool = True,
+    use_compression: bool = False,
+    archive_dir: str | os.PathLike[str] | None = None,
+    use_attainment_cache: bool = True,
+    optimistic: bool = False,
+    memory_limit: int | float | str | None = None,
+) -> Any:
+    r"""Phase 1: how a goal-directed human would act, for each human, state and goal.
+
+    .. math::
+        q(s, a, g) = \sum_o b(o) \min_r \sum_{s'} T(s' \mid s, (a, o, r)) \,
+            [1 \text{ if } g \text{ is attained in } s', \text{ else } e^{-\rho_h D} V_h(s', g)]
+
+    with :math:`\pi(a \mid s, g) \propto e^{\beta_h q(s, a, g)}` and :math:`V_h = \sum_a \pi(a) q(a)`. In a state where the
+    goal is attained already, the policy is action 0 and the value 0.
+
+    Parameters
+    ----------
+    world_model : GridWorld, or any world written in Python
+    human_agent_indices : the humans to plan for; every other agent counts as a robot
+    possible_goal_generator : what has ``generate(state, agent_index)``; by default the world's own
+    believed_others_policy : ``f(state, agent_index, action) -> [(probability, actions of all agents)]``
+        What a human believes of the other humans; by default all their actions are equally likely.
+    beta_h, gamma_h, rho_h, optimistic : as in :class:`Params`
+    parallel, num_workers : several workers, by default one per core; the numbers are the same
+    level_fct : ``f(state) -> int``, for worlds written in Python; without it levels are derived
+    return_Vh, return_attainment_cache : also return ``Vh[state][human][goal]``, and the cache
+    progress_callback : ``f(done, total)``, called once per state
+    quiet : no bars, no messages
+    min_free_memory_fraction, memory_check_interval, memory_pause_duration : as in :class:`MemoryMonitor`
+    memory_profile : tell, level by level, how much memory is held, and write a report (:class:`MemoryProfiler`)
+        to the ``disk_cache_dir``, or to the present folder
+    use_disk_slicing : keep transitions and values on disk, level by level
+    disk_cache_dir : where; what is there is kept and used again. By default a temporary folder that goes with the result
+    use_float16 : values rest in float16 and are worked with in float32; False makes everything float64
+    use_compression : compress what goes to disk
+    archive_dir : keep the values there, in a zarr store as docs/format.md describes it; an older one is replaced
+    use_attainment_cache : leave the attainment cache on the world, as ``_attainment_cache``
+    memory_limit : ``"2GB"``, bytes, or a fraction of the available memory
+
+    Returns
+    -------
+    prior, or ``(prior, Vh)``, ``(prior, cache)``, ``(prior, Vh, cache)``
+        A :class:`TabularHumanPolicyPrior`. Tables are views of arrays, made when they are asked for.
+
+    Examples
+    --------
+    >>> from empo_bi import load_world
+    >>> world = load_world("basics/first_steps", max_steps=3)
+    >>> prior = compute_human_policy_prior(world, world.human_agent_indices, quiet=True)
+    >>> float(prior(world.initial_state(), 0).sum().round(6))
+    1.0
+    """
+    check_flags(
+        return_Vh=return_Vh, return_attainment_cache=return_attainment_cache, use_attainment_cache=use_attainment_cache
+    )
+    params = Params(beta_h=beta_h, gamma_h=gamma_h, rho_h=rho_h, optimistic=optimistic,
+                    believed_others_policy=believed_others_policy)  # fmt: skip
+    run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
+              memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
+              use_compression, archive_dir, memory_limit)  # fmt: skip
+    solution = run.solve(
+        params, human_agent_indices=human_agent_indices, robot_agent_indices=(),
+        possible_goal_generator=possible_goal_generator, phase_2=False,
+    )  # fmt: skip
+    cache = getattr(world_model, "_attainment_cache", None)
+    if isinstance(cache, AttainmentCache):
+        cache.fill(solution.blocks, solution.goal_columns)
+    else:
+        cache = AttainmentCache(solution.blocks, solution.goal_columns)
+    with contextlib.suppress(AttributeError):  # a world that takes no attributes
+        world_model._attainment_cache = cache if use_attainment_cache else None
+        if use_disk_slicing:
+            world_model._disk_dag = solution.dag
+            if callable(getattr(world_model, "clear_dag_cache", None)):
+                world_model.clear_dag_cache()
+    results = [solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else [])]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@quiet_unless_shown
+def compute_robot_policy(
+    world_model: Any,
+    human_agent_indices: Sequence[int],
+    robot_agent_indices: Sequence[int],
+    possible_goal_generator: Any = None,
+    human_policy_prior: Any = None,
+    *,
+    beta_r: float = 10.0,
+    gamma_h: float | None = None,
+    gamma_r: float | None = None,
+    rho_h: float | None = None,
+    rho_r: float | None = None,
+    zeta: float = 1.0,
+    xi: float = 1.0,
+    eta: float = 1.0,
+    terminal_Vr: float = -1e-10,
+    parallel: bool = False,
+    num_workers: int | None = None,
+    level_fct: LevelFunction | None = None,
+    return_values: bool = False,
+    return_markov_chain: bool = False,
+    progress_callback: ProgressCallback | None = None,
+    quiet: bool = False,
+    min_free_memory_fraction: float = 0.1,
+    memory_check_interval: int = 100,
+    memory_pause_duration: float = 60.0,
+    memory_profile: bool = False,
+    sliced_cache: Any = None,
+    archive_dir: str | os.PathLike[str] | None = None,
+    use_disk_slicing: bool = False,
+    disk_cache_dir: str | os.PathLike[str] | None = None,
+    use_compression: bool = False,
+    use_float16: bool = True,
+    memory_limit: int | float | str | None = None,
+) -> Any:
+    r"""Phase 2: a robot policy that increases the humans' power.
+
+    .. math::
+        \pi_r(r \mid s) \propto (-Q_r(s, r))^{-\beta_r}, \quad
+        X_h(s) = \sum_g w_h(g) V_h^e(s, g)^\zeta, \quad
+        U_r(s) = -\Big(\tfrac{1}{|H|} \sum_h X_h(s)^{-\xi}\Big)^\eta
+
+    ``docs/solving.md`` has all definitions.
+
+    Parameters
+    ----------
+    world_model, human_agent_indices, robot_agent_indices : agents in neither list play action 0
+    possible_goal_generator : by default the world's own
+    human_policy_prior : optional
+        What :func:`compute_human_policy_prior` returned, or any object with ``profile_distribution(state)`` and
+        ``profile_distribution_with_fixed_goal(state, agent_index, goal)``, or a function ``f(state, agent_index, goal)``
+        that returns action probabilities (for the goal None, over all goals). By default phase 1 is run with its own
+        defaults.
+    beta_r, gamma_h, gamma_r, rho_h, rho_r, zeta, xi, eta, terminal_Vr : as in :class:`Params`
+    return_values : also return ``Vr[state]`` and ``Vhe[state][human][goal]``
+    return_markov_chain : also return the chain that both policies make, a :class:`MarkovChain`
+    sliced_cache : what phase 1 returned as its attainment cache; its DAG is used again
+    others : as in :func:`compute_human_policy_prior`
+
+    Returns
+    -------
+    policy, then ``Vr, Vhe`` and ``chain`` if asked for
+        A :class:`TabularRobotPolicy`; tables are views of arrays, made when they are asked for.
+
+    Examples
+    --------
+    >>> from empo_bi import load_world
+    >>> world = load_world("asymmetric_freeing", max_steps=3)
+    >>> policy, Vr, Vhe = compute_robot_policy(
+    ...     world, world.human_agent_indices, world.robot_agent_indices, return_values=True, quiet=True)
+    >>> Vr[world.initial_state()] < 0
+    True
+    """
+    check_flags(return_values=return_values, return_markov_chain=return_markov_chain)
+    params = Params(beta_r=beta_r, gamma_h=gamma_h, gamma_r=gamma_r, rho_h=rho_h, rho_r=rho_r, zeta=zeta, xi=xi, eta=eta,
+                    terminal_Vr=terminal_Vr)  # fmt: skip
+    run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
+              memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
+              use_compression, archive_dir, memory_limit)  # fmt: skip
+    generator = checked_generator(world_model, possible_goal_generator)
+    if sliced_cache is not None and not isinstance(sliced_cache, AttainmentCache):
+        raise TypeError(
+            f"sliced_cache={sliced_cache!r}; give what compute_human_policy_prior returned as its cache, or None"
+        )
+    caches = [sliced_cache, getattr(world_model, "_attainment_cache", None)]
+    solution = run.solve(
+        params, human_agent_indices=human_agent_indices, robot_agent_indices=robot_agent_indices,
+        possible_goal_generator=generator, human_policy_prior=human_policy_prior,
+        human_params=Params() if human_policy_prior is None else None,
+        dag=run.dag_at_hand([getattr(human_policy_prior, "solution", None), *caches]),
+    )  # fmt: skip
+    results = [
+        solution.robot_policy,
+        *([solution.Vr, solution.Vhe] if return_values else []),
+        *([solution.markov_chain] if return_markov_chain else []),
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The switches that both functions have in common, and what follows from them."""
+
+    world: Any
+    parallel: bool
+    num_workers: int | None
+    level_fct: LevelFunction | None
+    progress_callback: ProgressCallback | None
+    quiet: bool
+    min_free_memory_fraction: float
+    memory_check_interval: int
+    memory_pause_duration: float
+    memory_profile: bool
+    use_disk_slicing: bool
+    disk_cache_dir: str | os.PathLike[str] | None
+    use_float16: bool
+    use_compression: bool
+    archive_dir: str | os.PathLike[str] | None
+    memory_limit: int | float | str | None
+
+    def __post_init__(self) -> None:
+        check_world(self.world, "world_model")
+        check_flags(parallel=self.parallel, quiet=self.quiet, use_disk_slicing=self.use_disk_slicing,
+                    use_float16=self.use_float16, use_compression=self.use_compression)  # fmt: skip
+        check_monitor(
+            min_free_memory_fraction=self.min_free_memory_fraction, memory_check_interval=self.memory_check_interval,
+            memory_pause_duration=self.memory_pause_duration,
+        )  # fmt: skip
+        for name in ("disk_cache_dir", "archive_dir"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str | os.PathLike) or not os.fspath(value)):
+                raise TypeError(f"{name}={value!r}; give the path of a folder, or None")
+        if self.disk_cache_dir is not None and not self.use_disk_slicing and not self.quiet:
+            say("disk_cache_dir has no effect without use_disk_slicing=True")
+        if self.num_workers is not None and not self.parallel and not self.quiet:
+            say("num_workers has no effect without parallel=True")
+        if self.progress_callback is not None and not callable(self.progress_callback):
+            raise TypeError(f"progress_callback={self.progress_callback!r} cannot be called; give f(done, total), or None")
+
+    @property
+    def workers(self) -> int:
+        workers = checked_workers(-1 if self.num_workers is None else self.num_workers, "num_workers")
+        return workers if self.parallel else 1
+
+    @property
+    def out(self) -> Any:
+        """None for memory, True for a temporary folder, else a folder of this world's own in the cache."""
+        if not self.use_disk_slicing:
+            return None
+        if self.disk_cache_dir is None:
+            return True
+        key = world_key(self.world)
+        name = os.urandom(6).hex() if key is None else digest_of(repr((key, self.level_fct is None)))
+        return inside(self.disk_cache_dir, name)
+
+    def solve(self, params: Params, *, dag: Dag | None = None, **options: Any) -> Solution:
+        if callable(getattr(self.world, "reset", None)):
+            self.world.reset()
+        has_levels = isinstance(self.world, GridWorld) or getattr(self.world, "time_homogeneous", False) is True
+        if self.use_disk_slicing and not has_levels and self.level_fct is None and not self.quiet:
+            say("no level_fct was given; levels are derived from the transitions: a state's level is its longest path")
+        try:
+            return self._solved(params, self.out, dag, options)
+        except StoreMismatchError:
+            if not self.use_disk_slicing or self.disk_cache_dir is None:
+                raise
+            # A cache is no place that a user looks after: what stands in the way there is left alone.
+            return self._solved(params, inside(self.disk_cache_dir, os.urandom(6).hex()), dag, options)
+
+    def _solved(self, params: Params, out: Any, dag: Dag | None, options: dict[str, Any]) -> Solution:
+        monitor = MemoryMonitor(
+            self.min_free_memory_fraction, self.memory_check_interval, self.memory_pause_duration, verbose=not self.quiet
+        )
+        solver = Solver(
+            self.world, [params], out=out, dag=dag, level_fct=self.level_fct,
+            precision="float16" if self.use_float16 else "float64", compression=self.use_compression,
+            memory_limit=self.memory_limit, workers=self.workers, progress=not self.quiet, monitor=monitor,
+            archive=self.archive_dir, after_level=self._after_level(), memory_profile=self.memory_profile, **options,
+        )  # fmt: skip
+        return solver.solutions()[0]
+
+    def _after_level(self) -> Callable[[int, int, int], None]:
+        done = [0]
+
+        def after_level(t: int, n_states: int, total: int) -> None:
+            if self.progress_callback is not None:
+                for i in range(done[0] + 1, done[0] + n_states + 1):
+                    self.progress_callback(i, total)
+            done[0] += n_states
+            if self.memory_profile and not self.quiet:
+                say(f"level {t}: {n_states:,} states, the process holds {resident_bytes() / 1e6:,.0f} MB")
+
+        return after_level
+
+    def dag_at_hand(self, holders: Sequence[Any]) -> Dag | None:
+        """A DAG that an earlier call left behind, if it is one of this world as it is now."""
+        key = world_key(self.world)
+        for dag in (getattr(holder, "dag", None) for holder in holders):
+            if not isinstance(dag, Dag) or key is None or dag.world_key != key or not dag.is_usable:
+                continue
+            if isinstance(dag.levels, MemoryLevels) != self.use_disk_slicing:
+                return dag
+        return None
+
+
+__all__ = [
+    "compute_human_policy_prior",
+    "compute_markov_chain_value_function",
+    "compute_robot_policy",
+]

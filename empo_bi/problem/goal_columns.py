@@ -1,0 +1,260 @@
+"""The goals of all humans as columns x = (human, goal) of the tables that the sweep works on.
+
+Where a generator yields the same goals everywhere, one row of weights serves all states. Any other generator is asked about
+every state, once, before the sweep; each goal that it ever yields becomes a column, and a state says which of them it has.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.attainment import FixedGoals, fixed_goals
+from empo_bi.dag.dag import ATTAINED
+from empo_bi.dag.identity import digest_of, key_of
+from empo_bi.dag.level_blocks import LevelBlocks
+from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
+from empo_bi.errors import GoalError, short_repr
+from empo_bi.memory.watch import Watch
+from empo_bi.runtime.progress import level_bar
+
+REMEMBERED_LEVELS = 3
+_ASKED_AT_A_TIME = 1024  # states, between two looks at the memory
+_NOWHERE = np.zeros(0, dtype=np.int64)
+
+
+class Columns:
+    """Goals as columns: as much of them as the phases read, which is also what goes to other machines.
+
+    Attributes
+    ----------
+    humans : list of agents
+    goals : goals[h][g], padded with None where another human has more
+    """
+
+    def __init__(self, humans: Sequence[int], goals: Sequence[Sequence[Any]], n_goals: int) -> None:
+        self.humans, self.goals, self.n_goals = list(humans), [list(known) for known in goals], n_goals
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.humans) * self.n_goals
+
+
+class GoalColumns(Columns):
+    """Which goals there are, who has them where with what weight, and where they are attained."""
+
+    def __init__(
+        self, blocks: LevelBlocks, humans: Sequence[int], generator: Any, *, progress: bool = False,
+        watch: Watch | None = None,
+    ) -> None:  # fmt: skip
+        """``watch`` looks after the memory while a generator is asked about every state."""
+        self.dag, self.humans, self.generator = blocks.dag, list(humans), generator  # asked before there are columns
+        self._blocks = blocks
+        dag = self.dag
+        fixed = fixed_goals(generator, self.humans)
+        self._weights: list[FloatArray] = []  # by level, where they differ from state to state
+        self._has: list[ByteArray] = []
+        if fixed is None:
+            fixed = self._ask_everywhere(progress, Watch("goals", "Use fewer goals") if watch is None else watch)
+        super().__init__(humans, fixed.goals, fixed.n_goals)
+        self._fixed = fixed
+        self._is_stored = (
+            dag.goals is not None and dag.goals.is_stored and dag.goals.fixed is not None and dag.goals.fixed == fixed
+        )
+        self._by_body: ByteArray | None = None
+        self._by_level: dict[int, ByteArray] = {}  # the last ones asked for
+        for goal in itertools.chain(*self.goals):
+            check_hashable(goal)
+        self._column = [{goal: g for g, goal in reversed(list(enumerate(goals)))} for goals in self.goals]
+
+    @property
+    def names(self) -> list[list[str]]:
+        """Of each human's goals, in the order of the columns; the same in every process."""
+        return [[re.sub(r" at 0x[0-9a-f]+", "", repr(goal)) for goal in known] for known in self.goals]
+
+    @property
+    def is_fixed(self) -> bool:
+        return not self._weights
+
+    def column(self, human: int, goal: Any) -> int:
+        """The column of a goal of a human; KeyError if there is none."""
+        h = self.humans.index(human) if human in self.humans else -1
+        if h < 0:
+            raise KeyError(f"agent {human!r} is not among the humans {self.humans}")
+        return h * self.n_goals + self._column[h][goal]
+
+    def key(self) -> str | None:
+        """Tells these goals from others, also in another process; None if that cannot be told."""
+        if not self.is_fixed:
+            return key_of(self.generator)
+        goals = self._fixed.key()
+        return None if goals is None else digest_of(f"{goals} {self._fixed.weights}")
+
+    def weights(self, t: int) -> FloatArray:
+        """(1, X) or (S, X); 0 for goals that a state does not have."""
+        return self._weights[t] if self._weights else np.concatenate(self._fixed.weights)[np.newaxis]
+
+    def has(self, t: int) -> ByteArray:
+        """Which goals a state has, (1, X) or (S, X)."""
+        return self._has[t] if self._has else np.ones((1, self.n_columns), dtype=np.uint8)
+
+    def has_column(self, t: int, column: int) -> npt.NDArray[np.bool_]:
+        """Whether states of a level have the goal of a column, (1,) or (S,)."""
+        return self.has(t)[:, column].astype(np.bool_)
+
+    # --- attainment ---------------------------------------------------------------------------------------------------
+
+    def attained(self, t: int, place_M: IndexArray | None = None) -> ByteArray:
+        """One bit per column for each state of level ``t``, or for those at some places: (S, ceil(X / 8)), lowest first."""
+        if self.dag.shares_bodies and self._fixed.ignore_the_step:
+            body_S = self._blocks.bodies(t)
+            return self._of_bodies()[body_S if place_M is None else body_S[place_M]]
+        bits = self._by_level.pop(t, None)
+        self._by_level[t] = bits = self._of_level(t) if bits is None else bits
+        if len(self._by_level) > REMEMBERED_LEVELS:
+            del self._by_level[next(iter(self._by_level))]
+        return bits if place_M is None else bits[place_M]
+
+    def _of_level(self, t: int) -> ByteArray:
+        found = self.dag.attained(t) if self._is_stored else None
+        if found is not None:
+            return found
+        keys = self.dag.keys(t)
+        return self._fixed.rows(self.dag.world, self.dag.level_values[t], keys, self.dag.states(t) if keys is None else None)
+
+    def _of_bodies(self) -> ByteArray:
+        """Bits of all bodies, computed once for all levels."""
+        if self._by_body is None:
+            rows = []
+            for t in range(self.dag.horizon + 1):
+                piece = self.dag.levels.part(t, (*ATTAINED, "key"))
+                if len(piece.added) == 0:
+                    continue
+                stored = piece.attained if self._is_stored and piece.attained_by_body else None
+                rows.append(self._fixed.rows(self.dag.world, piece.value, piece.key_BW, None) if stored is None else stored)
+            self._by_body = np.concatenate(rows)
+        return self._by_body
+
+    # --- generators that are asked about every state ------------------------------------------------------------------
+
+    def _ask_everywhere(self, progress: bool, watch: Watch) -> FixedGoals:
+        """Ask about all states that go on, from the first level to the last, so that columns do not depend on chance."""
+        columns: list[dict[Any, int]] = [{} for _ in self.humans]
+        answers: list[_Answers] = []
+        watch.owners = lambda: {"goals of all states": sum(answer.nbytes for answer in answers)}
+        with level_bar("goals", self.dag.horizon + 1, progress, limit=watch.budget.limit) as bar:
+            watch.after_block = bar.block
+            for t in range(self.dag.horizon + 1):
+                answers.append(self._ask_level(t, columns, watch))
+                watch.level(t, self.dag.level_sizes[t])
+                bar.level(t, self.dag.level_sizes[t])
+        n_goals = max(1, *map(len, columns))
+        for t, n_states in enumerate(self.dag.level_sizes):
+            watch.look(0, 9 * n_states * len(self.humans) * n_goals)
+            weight_SX, has_SX = answers[t].tables(n_states, len(self.humans), n_goals)
+            answers[t] = _Answers()
+            self._weights.append(weight_SX)
+            self._has.append(has_SX)
+        goals = [[*known, *([None] * (n_goals - len(known)))] for known in columns]
+        return FixedGoals(self.humans, goals, [[0.0] * n_goals for _ in self.humans])
+
+    def _ask_level(self, t: int, columns: list[dict[Any, int]], watch: Watch) -> _Answers:
+        going_on = np.sort(np.concatenate([_NOWHERE, *(block.place_M for block in self._blocks.of_level(t))]))
+        parts = []
+        for m in range(0, len(going_on), _ASKED_AT_A_TIME):
+            place_M = going_on[m : m + _ASKED_AT_A_TIME]
+            said = [
+                (s, h, g, weight)
+                for s, state in zip(place_M.tolist(), self.dag.states(t, place_M), strict=True)
+                for h in range(len(self.humans))
+                for g, weight in self._ask(state, h, t, columns[h]).items()
+            ]
+            parts.append(_Answers.of(said))
+            watch.look(len(place_M))
+        return _Answers.joined(parts)
+
+    def _ask(self, state: Any, h: int, t: int, columns: dict[Any, int]) -> dict[int, float]:
+        """Weights by column; a goal that is yielded twice counts twice."""
+        weights: dict[int, float] = {}
+        for pair in self.generator.generate(state, self.humans[h]):
+            try:
+                goal, given = pair
+                weight = float(given)
+            except (TypeError, ValueError):
+                raise GoalError(
+                    f"the goal generator yields {short_repr(pair)} for human {self.humans[h]} in state {short_repr(state)}; "
+                    "expected a goal and its weight, such as (goal, 1.0)"
+                ) from None
+            if not (weight >= 0 and math.isfinite(weight)):
+                raise GoalError(
+                    f"human {self.humans[h]} has weight {weight} for goal {short_repr(goal)} in state {short_repr(state)}; "
+                    "weights are finite and not negative"
+                )
+            check_hashable(goal)
+            g = columns.setdefault(goal, len(columns))
+            weights[g] = weights.get(g, 0.0) + weight
+        if not weights:
+            raise GoalError(
+                f"human {self.humans[h]} has no goal in state {short_repr(state, 300)} on level {self.dag.level_values[t]}; "
+                "let the goal generator yield at least one there"
+            )
+        return weights
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What a generator said of the states of a level: who has which goal, with what weight, (N,) each."""
+
+    place_N: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    human_N: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    goal_N: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    weight_N: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, said: list[tuple[int, int, int, float]]) -> _Answers:
+        place, human, goal, weight = zip(*said, strict=True)
+        return cls(np.array(place, np.int32), np.array(human, np.int32), np.array(goal, np.int32), np.array(weight))
+
+    @classmethod
+    def joined(cls, parts: list[_Answers]) -> _Answers:
+        return cls(*(np.concatenate([getattr(part, f.name) for part in [*parts, cls()]]) for f in fields(cls)))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(getattr(self, f.name).nbytes for f in fields(self))
+
+    def tables(self, n_states: int, n_humans: int, n_goals: int) -> tuple[FloatArray, ByteArray]:
+        """Weights, and which goals there are, by state and column (S, X)."""
+        weight_SX = np.zeros((n_states, n_humans * n_goals))
+        has_SX = np.zeros(weight_SX.shape, dtype=np.uint8)
+        column_N = self.human_N * n_goals + self.goal_N
+        weight_SX[self.place_N, column_N] = self.weight_N
+        has_SX[self.place_N, column_N] = 1
+        return weight_SX, has_SX
+
+
+def check_hashable(goal: Any) -> None:
+    """Goals are looked up in tables, so that equal ones are one column."""
+    try:
+        hash(goal)
+    except TypeError as error:
+        kind = type(goal)
+        raise GoalError(
+            f"goal {short_repr(goal)} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed ({error}); add "
+            "__eq__ and __hash__ that look at what the goal is about, or make it a dataclass with frozen=True"
+        ) from error
+
+
+def as_bits(bits_SX: npt.NDArray[np.bool_]) -> ByteArray:
+    return np.packbits(bits_SX, axis=1, bitorder="little")
+
+
+def bits_of(packed_SB: ByteArray, n_columns: int) -> npt.NDArray[np.bool_]:
+    return np.unpackbits(packed_SB, axis=1, count=n_columns, bitorder="little").astype(np.bool_)

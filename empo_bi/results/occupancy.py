@@ -1,0 +1,137 @@
+r"""What comes about under both policies, exactly, level by level from the first to the last.
+
+.. math:: d_{t+1}(s') = \sum_s d_t(s) P(s' \mid s)
+
+At any time only one level's probabilities are held (where transitions leap over levels: one number for each state), and
+policies only of states that can come about. Questions about *first* times absorb: what has happened goes no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.slices import BoolArray, FloatArray, as_array
+from empo_bi.events import Event, indicator_of
+from empo_bi.results.fixed_goals import Pursued
+from empo_bi.results.solution import Solution
+
+
+class Forward:
+    """A pass over all levels with N kinds of mass, each beginning as 1 in the initial state.
+
+    Attributes
+    ----------
+    ended_N : (N,), what has come to terminal states so far
+    """
+
+    def __init__(self, solution: Solution, n_kinds: int = 1, goals: Mapping[int, Any] | None = None) -> None:
+        """``goals`` are what some humans pursue, see :meth:`Solution.rollouts`."""
+        self._solution, self._pursued = solution, Pursued.of(solution.goal_columns, goals)
+        self.ended_N = np.zeros(n_kinds)
+
+    def __iter__(self) -> Iterator[tuple[int, FloatArray]]:
+        """Levels with their masses (S, N). What is taken away before the next level is asked for goes no further."""
+        solution, dag, n_kinds = self._solution, self._solution.dag, len(self.ended_N)
+        solution.rows("qr", 0)  # complains if there is no robot policy
+        self.ended_N[:] = 0.0
+        next_BN = np.zeros((dag.n_bodies, n_kinds))
+        next_BN[as_array(dag.levels.members(0))] = 1.0
+        for t in range(dag.horizon + 1):
+            body_S = as_array(dag.levels.members(t))
+            mass_SN = next_BN[body_S]
+            yield t, mass_SN
+            if dag.shares_bodies:  # elsewhere, a body is on one level only, and what leaps over levels is kept
+                next_BN[:] = 0.0
+            has_mass: BoolArray = mass_SN.any(axis=1)  # type: ignore[assignment]
+            if t < dag.horizon and has_mass.any():
+                for play in solution.plays(t, None if has_mass.all() else np.flatnonzero(has_mass), self._pursued):
+                    play.push(mass_SN, next_BN)
+                    has_mass[play.block.place_M] = False
+            self.ended_N += mass_SN[has_mass].sum(axis=0)
+
+
+def reached_levels(solution: Solution) -> list[FloatArray]:
+    """The probability of each state, (S,) by level; read-only, since a solution keeps them."""
+    mass_TS = [mass_SN[:, 0] for _, mass_SN in Forward(solution)]
+    for mass_S in mass_TS:
+        mass_S.flags.writeable = False
+    return mass_TS
+
+
+def probability_by_time(
+    solution: Solution, event: Event | Sequence[Event], goals: Mapping[int, Any] | None = None
+) -> FloatArray:
+    """How likely an event has happened by each time: in the state of some level up to t, the initial one included.
+
+    Parameters
+    ----------
+    solution : Solution, with both phases
+    event : a goal, one of ``empo_bi.events``, or a function of a state; or a list of E of them, for which one pass will do
+    goals : {human: goal}, optional
+        What some of the humans pursue, as in :meth:`Solution.rollouts`; the others act by what they do over all goals.
+
+    Returns
+    -------
+    (T + 1,) float64, or (E, T + 1): T is ``dag.horizon``, and t the step in gridworlds
+    """
+    events = list(event) if isinstance(event, Sequence) else [event]
+    indicators = [indicator_of(one, solution.dag) for one in events]
+    happened_TE = np.zeros((solution.dag.horizon + 1, len(events)))
+    for t, mass_SN in Forward(solution, len(events), goals):
+        for e, indicator in enumerate(indicators):
+            place_M = np.flatnonzero(mass_SN[:, e])
+            now = place_M[indicator(t, place_M)]
+            happened_TE[t, e] = mass_SN[now, e].sum()
+            mass_SN[now, e] = 0.0
+    by_time_ET = happened_TE.cumsum(axis=0).T
+    return by_time_ET if isinstance(event, Sequence) else by_time_ET[0]
+
+
+@dataclass(frozen=True)
+class First:
+    """Which of E events happens first; ``first``, ``tie`` and ``none`` sum to 1.
+
+    Attributes
+    ----------
+    first : (E,), the probability that an event holds in some state, and none of the others there or before
+    tie : several of them hold in the first state in which any does
+    none : none ever holds
+    by_time : (T + 1, E), the probability that an event has been the first by level t; its last row is ``first``
+    """
+
+    first: FloatArray
+    tie: float
+    none: float
+    by_time: FloatArray
+
+    def __str__(self) -> str:
+        return f"first {' '.join(f'{p:.4g}' for p in self.first)}, tie {self.tie:.4g}, none {self.none:.4g}"
+
+
+def first_of(solution: Solution, events: Sequence[Event]) -> First:
+    """Which of several events comes first under both policies, exactly.
+
+    Parameters
+    ----------
+    solution : Solution, with both phases
+    events : goals, events of ``empo_bi.events``, functions of a state
+    """
+    if not isinstance(events, Sequence) or not events:
+        raise ValueError(f"events is {events!r}; give a list of at least one event")
+    indicators = [indicator_of(event, solution.dag) for event in events]
+    first_TE, tie = np.zeros((solution.dag.horizon + 1, len(events))), 0.0
+    forward = Forward(solution)
+    for t, mass_SN in forward:
+        place_M = np.flatnonzero(mass_SN[:, 0])
+        holds_EM = np.array([indicator(t, place_M) for indicator in indicators])
+        n_M = holds_EM.sum(axis=0)
+        mass_M = mass_SN[place_M, 0]
+        first_TE[t] = np.where(holds_EM & (n_M == 1), mass_M, 0.0).sum(axis=1)
+        tie += float(mass_M[n_M > 1].sum())
+        mass_SN[place_M[n_M > 0]] = 0.0
+    by_time_TE = first_TE.cumsum(axis=0)
+    return First(by_time_TE[-1], tie, float(forward.ended_N[0]), by_time_TE)

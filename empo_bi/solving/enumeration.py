@@ -1,0 +1,364 @@
+"""Making and opening levelled DAGs: :func:`enumerate_dag` and :func:`open_dag`."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
+from empo_bi.dag.dag import Dag, GoalTable
+from empo_bi.dag.derived_explorer import DerivedExplorer
+from empo_bi.dag.explorer import Explorer
+from empo_bi.dag.identity import horizon_of, identity_of
+from empo_bi.dag.level_explorer import LevelExplorer
+from empo_bi.dag.levels import Levels, MemoryLevels
+from empo_bi.dag.packed_explorer import BLOCK_BYTES, PackedExplorer
+from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_of
+from empo_bi.dag.shared_explorer import SharedExplorer
+from empo_bi.dag.slices import PRECISIONS
+from empo_bi.dag.spill import SpillLimit
+from empo_bi.dag.spot_check import check_some_states
+from empo_bi.errors import StoreMismatchError, StoreNotFoundError, did_you_mean, short_repr
+from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, Budget
+from empo_bi.memory.monitor import MemoryMonitor
+from empo_bi.memory.profiler import MemoryProfiler
+from empo_bi.memory.sizes import Size
+from empo_bi.memory.watch import Watch
+from empo_bi.runtime.arguments import check_flags, check_function, check_kind
+from empo_bi.runtime.blocks import active_cluster, checked_workers
+from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
+from empo_bi.runtime.printable import one_line
+from empo_bi.runtime.progress import level_bar
+from empo_bi.store.layout import FORMAT, VERSION
+from empo_bi.world.array_world import ArrayWorld, NumberedStates
+from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.packed import PackedWorld
+from empo_bi.world.text import to_mapping
+
+if TYPE_CHECKING:
+    from empo_bi.store.dag_store import ZarrLevels
+
+_REMEDY = "shorten the horizon, or allow more"
+_REMEDY_IN_MEMORY = (
+    f"Keep the levels on disk (store=PATH or True, in solve out=PATH; a given place can be continued), {_REMEDY}"
+)
+
+
+@quiet_unless_shown
+def enumerate_dag(
+    world: Any,
+    *,
+    level_fct: LevelFunction | None = None,
+    store: Any = None,
+    workers: int = 1,
+    memory_limit: Size | None = None,
+    precision: str = "float16",
+    compression: Any = True,
+    overwrite: bool = False,
+    max_states: int | None = None,
+    progress: bool = True,
+    monitor: MemoryMonitor | None = None,
+    memory_profile: MemoryProfiler | None = None,
+) -> Dag:
+    """Find every state that can be reached, with all transitions.
+
+    Parameters
+    ----------
+    world : GridWorld, or any world written in Python
+        A Python world has ``agents`` (or ``n_agents``), ``action_space.n``, ``initial_state()`` (or ``reset()`` and
+        ``get_state()``) and ``transition_probabilities(state, actions)``. If it declares ``time_homogeneous = True`` (states
+        are tuples that begin with the step), bodies are shared between levels as in gridworlds.
+    level_fct : function, optional
+        ``f(state) -> int``, for Python worlds: every successor is on a higher level than its state; gaps and negative levels
+        are fine. Without it, a state's level is the length of the longest path that leads to it. In gridworlds and
+        time-homogeneous worlds the level is the step, and this is not asked.
+    store : None, True, path, URL or zarr store
+        Where the levels go. None: memory. A path: a folder, or a zip file if it ends in ``.zip``; the result is kept, an
+        interrupted run continues there, and a finished one of the same world is used again. True: a temporary folder,
+        which goes with the DAG. Also a URL (extra ``remote``) or any zarr v3 store object.
+    workers : int
+        Blocks of states expanded at a time, by threads (gridworlds) or processes (Python worlds); -1 for one per core. The
+        result does not depend on it.
+    memory_limit : int, float or str, optional
+        ``"2GB"``, a number of bytes, or a fraction of the memory that is available. Sizes of blocks and caches follow, and
+        where that is not enough, an error tells before the memory is taken.
+    precision : "float16", "float32", "float64" or "exact"
+        How probabilities rest. Rows are renormalised when read; in float16 they are then exact to a relative 0.1%, and
+        exact where they are halves, quarters and so on or all the same. Where some are too small for the type, a level
+        takes a wider one. With "exact", each level takes the narrowest type in which no probability changes.
+    compression : bool, int or str
+        For stores on disk: True, False, a level from 0 (off) to 9, or a Blosc compressor such as ``"lz4"``.
+    overwrite : bool
+        Replace what a store has.
+    max_states : int, optional
+        Stop with an error when more states (of a gridworld: bodies, states but for the step) than this are found. For Python
+        worlds the default is ten million, in case they never end.
+    progress : bool
+        Show a bar, or lines where stderr is no terminal, for anything over a second or two.
+    monitor : MemoryMonitor, optional
+        Gives back caches, waits or stops when the machine's memory is short.
+    memory_profile : MemoryProfiler, optional
+        Takes snapshots of what is held.
+
+    Examples
+    --------
+    >>> from empo_bi import load_world
+    >>> dag = enumerate_dag(load_world("asymmetric_freeing", max_steps=8), progress=False)
+    >>> dag.n_states, dag.n_bodies, dag.level_sizes[:4]
+    (3741, 1144, [1, 36, 128, 224])
+    """
+    _check_arguments(world, precision, max_states, memory_profile)
+    check_flags(overwrite=overwrite, progress=progress)
+    check_function("level_fct", level_fct, "a function of a state")
+    check_kind("monitor", monitor, MemoryMonitor)
+    remedy = _REMEDY_IN_MEMORY if store is None else _REMEDY.capitalize()
+    watch = Watch("enumerating", remedy, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
+    watch.budget.check_base("enumerating")
+    options = {"precision": precision, "workers": checked_workers(workers), "max_states": max_states, "watch": watch}
+    # Functions of worlds written in Python may take long; nobody should have to wait for them.
+    keeping = kept_interrupts() if isinstance(world, PackedWorld) else contextlib.nullcontext(Interrupts())
+    with keeping as watch.interrupts:
+        return _enumerated(world, level_fct, store, compression, overwrite, progress, options)
+
+
+def _enumerated(
+    world: Any, level_fct: LevelFunction | None, store: Any, compression: Any, overwrite: bool, progress: bool,
+    options: dict[str, Any],
+) -> Dag:  # fmt: skip
+    watch, precision = options["watch"], options["precision"]
+    place = None if store is None else _place_of(store)
+    # Taken before anything is asked, since some worlds remember their answers. In memory nobody wants to know.
+    identity = None if place is None else identity_of(world)
+    goals = fixed_goals_of(world)
+    # In a store that is kept, bits are worth writing only if a later run can tell whose they are.
+    goals_key = None if goals is None or place is None else goals.key()
+    stored_goals = goals if place is None or place.is_temporary or goals_key is not None else None
+    levels: Levels = MemoryLevels()
+    options["spill"] = None if place is None else _spill_limit(place, watch.budget)
+    explorer = explorer_for(world, level_fct, stored_goals, watch.budget, options)
+    is_stored = stored_goals is not None
+    if place is not None:
+        content = {
+            "world": identity,
+            "horizon": horizon_of(world),
+            "levels": explorer.levels_are,
+            "precision": precision,
+            "goals": goals_key,
+        }
+        manifest = manifest_of(world, content, explorer, stored_goals)
+        from empo_bi.store.stored_world import hold_to_world
+
+        levels = on_disk = _open_or_create(world, place, manifest, watch.budget, compression, overwrite)
+        is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
+        hold_to_world(on_disk, world, _goal_table(goals, is_stored=is_stored))
+    was_there = len(levels) > 0
+
+    def give_back() -> None:
+        levels.give_back()
+        explorer.give_back()
+
+    watch.give_back = give_back
+    watch.owners = lambda: {
+        "index of states": explorer.nbytes,
+        "transitions that wait": explorer.waiting_bytes,
+        "slices at hand": levels.cached_bytes,
+    }
+    try:
+        _fill(levels, explorer, progress, watch)
+    finally:
+        watch.forget()  # or the explorer's index would wait for the garbage collector
+    table = _goal_table(goals, is_stored=is_stored)
+    dag = Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
+    dag.precision = precision
+    if was_there and not isinstance(world, PackedWorld):
+        check_some_states(dag)
+    return dag
+
+
+_NOTHING_YET = "{}: not finished, and no level has been committed yet; run the same command again to continue"
+
+
+def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) -> Dag:
+    """Open a stored DAG for reading, finished or not. Nothing in the store is executed.
+
+    Parameters
+    ----------
+    path : path, URL or zarr store
+        What ``enumerate_dag`` was given as ``store``.
+    world : optional
+        The world it was made from. A gridworld is remembered by the store. For a Python world, give it if states are to be
+        translated by its ``decode_state``; otherwise states are tuples, numbers, texts, booleans and None as stored.
+    memory_limit : int, float or str, optional
+        As in :func:`enumerate_dag`: bounds what is cached.
+
+    Raises
+    ------
+    StoreNotFoundError, StoreMismatchError, DamagedStoreError
+    """
+    from empo_bi.store.dag_store import ZarrLevels
+    from empo_bi.store.json_states import JsonStates
+    from empo_bi.store.location import place_of
+    from empo_bi.store.stored_world import hold_to_world, stored_world
+
+    if path is None or isinstance(path, bool):
+        raise TypeError(f"path={path!r}; give the folder, zip file, URL or zarr store of a DAG")
+    if world is not None:
+        check_world(world)
+    states, place = JsonStates(world, None if world is None else initial_state_of(world)), place_of(path, "path")
+    try:
+        levels = ZarrLevels.open(place, states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
+    except StoreNotFoundError:
+        if place.is_begun:
+            raise StoreNotFoundError(_NOTHING_YET.format(place.name)) from None
+        raise
+    manifest = levels.manifest
+    if len(levels) == 0:
+        raise StoreNotFoundError(_NOTHING_YET.format(place.name))
+    content, given = manifest["content"], world
+    if world is not None and (identity_of(world), horizon_of(world)) != (content["world"], content["horizon"]):
+        raise StoreMismatchError(
+            f"{levels.place.name}: was made for {one_line(manifest['title'])}, not for the world given, {world}"
+        )
+    if world is None and manifest["world"] is not None:
+        world = stored_world(levels)
+    goals = None if given is None else fixed_goals_of(given)
+    table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
+    if given is not None:
+        table = _goal_table(goals, is_stored=goals is not None and goals.key() == content["goals"])
+    keys = NumberedStates() if manifest.get("states") == "numbered" else None
+    hold_to_world(levels, keys if world is None else world, table)
+    dag = Dag(
+        world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table, keys=keys
+    )
+    dag.precision = content["precision"]
+    return dag
+
+
+def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: FixedGoals | None) -> dict[str, Any]:
+    """What a store says about itself, in JSON; ``content`` has, by name, everything that its arrays depend on."""
+    is_gridworld = isinstance(world, GridWorld)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "title": title_of(world),
+        "world": to_mapping(world.world_spec) if is_gridworld else None,
+        **({"states": "numbered"} if isinstance(world, ArrayWorld) else {}),
+        "content": content,
+        "n_agents": n_agents_of(world),
+        "n_actions": int(world.action_space.n),
+        "n_profiles": explorer.n_profiles,
+        "shares_bodies": explorer.shares_bodies,
+        "humans": None if goals is None else goals.humans,
+        "goals": None if goals is None else goals.describe(),
+    }
+
+
+def title_of(world: Any) -> str:
+    """How stores and messages call a world; the same in every process."""
+    kind = type(world)
+    return str(world) if isinstance(world, PackedWorld) else f"a Python world, {kind.__module__}.{kind.__qualname__}"
+
+
+def _place_of(store: Any) -> Any:
+    from empo_bi.store.location import place_of  # zarr takes a third of a second to import
+
+    return place_of(store)
+
+
+def _open_or_create(
+    world: Any, place: Any, manifest: dict[str, Any], budget: Budget, compression: Any, overwrite: bool
+) -> ZarrLevels:
+    from empo_bi.store.dag_store import ZarrLevels
+    from empo_bi.store.encoded import Compression
+    from empo_bi.store.json_states import JsonStates
+
+    # A temporary store keeps states in memory, as they are, whatever they are.
+    in_json = not isinstance(world, PackedWorld) and not place.is_temporary
+    return ZarrLevels.open_or_create(
+        place,
+        manifest,
+        JsonStates(world, initial_state_of(world)) if in_json else None,
+        compression=Compression.of(compression),
+        overwrite=overwrite,
+        cache_bytes=_cache_bytes(budget),
+        backlog_bytes=budget.share(1 / 8, at_most=SLICE_BACKLOG),
+    )
+
+
+def _spill_limit(place: Any, budget: Budget) -> SpillLimit:
+    folder = Path(tempfile.gettempdir()) if place.folder is None else place.folder
+    return SpillLimit(budget.share(1 / 8, at_most=SPILL_BYTES), folder)
+
+
+def _cache_bytes(budget: Budget) -> int:
+    return budget.share(1 / 4, at_most=CACHE_BYTES)
+
+
+def check_world(world: Any, name: str = "world") -> None:
+    if not hasattr(world, "transition_probabilities"):
+        raise TypeError(
+            f"{name}={short_repr(world)} is not a world: it has no transition_probabilities; load_world makes one from a "
+            "name or file"
+        )
+
+
+def _check_arguments(world: Any, precision: str, max_states: int | None, memory_profile: Any) -> None:
+    if memory_profile is not None and not isinstance(memory_profile, MemoryProfiler):
+        raise TypeError(f"memory_profile={memory_profile!r}; give a MemoryProfiler, which has the snapshots then, or None")
+    if max_states is not None and (isinstance(max_states, bool) or not hasattr(max_states, "__index__") or max_states < 1):
+        raise ValueError(f"max_states={max_states!r}; give a number of states, 1 or more, or None")
+    check_world(world)
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"precision={precision!r}; expected one of {', '.join(PRECISIONS)}.{did_you_mean(precision, PRECISIONS)}"
+        )
+
+
+def explorer_for(
+    world: Any, level_fct: LevelFunction | None, goals: FixedGoals | None, budget: Budget, options: dict[str, Any]
+) -> Explorer:
+    """The explorer that a world needs."""
+    if isinstance(world, PackedWorld):
+        cluster = active_cluster()
+        at_a_time = options["workers"] if cluster is None else max(options["workers"], cluster.n_workers)
+        if budget.limit is not None:
+            world.expand(world.initial_key)  # loads the kernels, so that what is left of the limit is known
+        waiting = 1 if at_a_time == 1 else 2  # blocks that are done wait for those before them
+        block_bytes = budget.share(1 / 8 / (waiting * at_a_time), at_most=BLOCK_BYTES)
+        return PackedExplorer(world, goals, block_bytes=block_bytes, **options)
+    if getattr(world, "time_homogeneous", False) is True:
+        return SharedExplorer(world, goals, **options)
+    if level_fct is not None:
+        return LevelExplorer(world, goals, level_fct, **options)
+    return DerivedExplorer(world, goals, **options)
+
+
+def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> None:
+    """Append what the explorer finds, continuing after the levels that are there. What fails leaves them as they are."""
+    try:
+        frontier = levels.frontier() if len(levels) and not levels.is_finished else []
+        explorer.check(itertools.chain(levels.heads(), frontier))
+        if levels.is_finished:
+            return
+        if len(levels):
+            explorer.resume(levels, frontier)
+        with level_bar("enumerate", explorer.n_levels, progress, limit=watch.budget.limit) as bar:
+            bar.skip(len(levels))
+            watch.after_block = bar.block
+            while (piece := explorer.next_level(levels)) is not None:
+                levels.append(piece, explorer.frontier)
+                watch.look()
+                watch.level(len(levels) - 1, len(piece.members))
+                bar.level(len(levels) - 1, len(piece.members))
+        levels.finish()
+    except BaseException:
+        levels.close()
+        raise
+
+
+def _goal_table(goals: FixedGoals | None, *, is_stored: bool) -> GoalTable | None:
+    return None if goals is None else GoalTable(goals.humans, goals.describe(), goals, is_stored=is_stored)

@@ -1,0 +1,212 @@
+"""Opening what was solved earlier: :func:`open_solution`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.identity import horizon_of
+from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError, StoreNotFoundError, short_repr
+from empo_bi.problem.params import params_from
+from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import check_flags, check_path
+from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.solving.enumeration import check_world, enumerate_dag, open_dag
+from empo_bi.solving.pipeline import Solver
+from empo_bi.store.solution_folders import SOLUTION, inside, is_url
+from empo_bi.store.solved_levels import ARRAYS
+
+_USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
+
+
+@quiet_unless_shown
+def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress: bool = True) -> Solution:
+    """Open a solution that is on disk: the ``out`` of :func:`solve`, one solution in it, or a run of a batch.
+
+    What the files say is data: nothing in them is imported or called unless you say so with ``world`` or ``trust``, and
+    nothing outside of the folder is read or written. See docs/security.md.
+
+    Parameters
+    ----------
+    path : path or URL
+        Where several solutions are in one folder, give the folder of one of them.
+    world : optional
+        The world, if it is written in Python, or what makes it: ``"my_worlds.py:make_ring"`` or ``"module:function"``, which
+        is called as the run's batch did. A gridworld is remembered.
+    trust : bool
+        Where a batch made the world by a function, import and call the function that the run's folder names, with the
+        arguments that it names. That is whatever the maker of the folder wants to be executed: only for your own runs, or
+        those of people whose programs you would run.
+    progress : bool
+        Show bars, in case a run that kept its summary only has to be solved again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from empo_bi import Params, load_world, solve
+    >>> folder = tempfile.mkdtemp()
+    >>> first = solve(load_world("basics/first_steps", max_steps=3), Params(zeta=2), out=folder, progress=False)
+    >>> again = open_solution(folder)
+    >>> again.params.zeta, bool(again.values.V_r[0][0] == first.values.V_r[0][0])
+    (2.0, True)
+    """
+    from empo_bi.batch.manifest import openable, read_manifest
+    from empo_bi.store.small_files import Folder
+
+    check_path("path", path, "the folder or URL of a solution")
+    check_flags(trust=trust, progress=progress)
+    if world is not None and not isinstance(world, str):
+        check_world(world)
+    folder, store = Folder(path), None
+    if folder.name.startswith(SOLUTION):
+        store, folder = folder.name, Folder(_parent(folder.place))
+        run = read_manifest(folder)
+    elif (run := read_manifest(folder)) is None:
+        store = _only_solution(folder)
+    if run is None and store is None:
+        if "dag" in folder.names("dag"):
+            raise StoreNotFoundError(f"{folder}: nothing is solved there yet; run the same command again to continue")
+        raise StoreNotFoundError(
+            f"{folder}: no solution is there; solve(world, out=...), empo-bi solve --out, or a batch makes one"
+        )
+    if run is not None:
+        found, run = run, openable(run)
+        if run is None:
+            remedy = "with --retry-failed" if found["status"] == "failed" else "again"
+            raise StoreNotFoundError(f"{folder}: this run is {found['status']}; run its batch {remedy} to finish it")
+        store = run["store"] if run["store"] is not None and (folder / run["store"]).names() else None
+    dag = _dag_of(folder, run, _world_for(folder, run, world, trust))
+    if store is None:  # a run of which only the summary was kept
+        assert run is not None
+        return _solved_again(folder, run, dag, progress)
+    return _opened(folder, store, dag)
+
+
+def _world_for(folder: Any, run: Any, given: Any, trust: bool) -> Any:
+    """The world to open a folder with: what the caller gave or allowed, or data in the folder; None for that of its DAG."""
+    from empo_bi.batch.references import WorldReference
+
+    about = None if run is None else run["world"]
+    if isinstance(given, str):
+        overrides, steps = ((), None) if run is None else (tuple(run["overrides"].items()), run["given_steps"])
+        return WorldReference(given, given, Path.cwd(), overrides).look(steps).model
+    if given is not None or about is None:
+        return given
+    if about["mapping"] is not None:
+        from empo_bi.store.stored_world import remembered_world
+
+        return remembered_world(about["mapping"], f"{folder}/manifest.json")
+    reference = WorldReference(about["name"], about["source"], Path(about["folder"]), tuple(run["overrides"].items()))
+    if trust is not True:
+        raise StoreMismatchError(
+            f"{folder}: its world was made by the Python function {short_repr(about['source'])}, which is not called "
+            "unasked; give world=... (--world MODULE:FUNCTION), or trust=True (--trust) if you would run programs of "
+            "whoever made this folder"
+        )
+    return reference.load_again(run["given_steps"], about)
+
+
+def _dag_of(folder: Any, run: Any, world: Any) -> Dag:
+    """The DAG beside a solution, that of a batch, or one made again where a batch found that quicker."""
+    if run is None:
+        return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
+    if run["dag"] is not None:
+        with contextlib.suppress(StoreNotFoundError):  # somebody has deleted it
+            return open_dag(inside(_parent(_parent(folder.place)), run["dag"]), world=world)
+    return enumerate_dag(world, precision="exact", max_states=_most_bodies(folder, run, world), progress=False)
+
+
+def _most_bodies(folder: Any, run: Any, world: Any) -> int:
+    """So many bodies may be found again: as many as the run says, if that can be, so that this does not take for ever."""
+    states, bodies = (run["columns"].get(name) for name in ("states", "bodies"))
+    if not all(isinstance(n, int) and n > 0 for n in (states, bodies)):
+        raise DamagedStoreError(f"{folder}: does not say how many states it has; run its batch again")
+    if (horizon_of(world) or 0) >= states:  # each level has a state at least
+        raise StoreMismatchError(
+            f"{folder}: its summary is of {states:,} states, its world has {horizon_of(world):,} steps; it is another "
+            "world, or the summary was changed: run the batch again"
+        )
+    return int(bodies)
+
+
+def _solved_again(folder: Any, run: Any, dag: Dag, progress: bool) -> Solution:
+    """The solution of a run that kept its summary only, if the world is still the one that the summary is of."""
+    if (dag.n_states, dag.n_bodies) != (run["columns"].get("states"), run["columns"].get("bodies")):
+        raise StoreMismatchError(
+            f"{folder}: its summary is of {run['columns'].get('states')} states, the world has {dag.n_states:,}; it is "
+            "another world, or the summary was changed: run the batch again"
+        )
+    params = params_from(run["params"])
+    return Solver(dag.world, [params], dag=dag, precision=run["asked"]["precision"], progress=progress).solutions()[0]
+
+
+def _opened(folder: Any, store: str, dag: Dag) -> Solution:
+    from empo_bi.store.location import place_of
+    from empo_bi.store.solution_store import ZarrResults
+
+    results = ZarrResults.open(place_of(inside(folder.place, store)))
+    if results.next_level >= 0:
+        raise StoreNotFoundError(f"{results.place.name}: is not finished; call solve again, or run its batch, to continue")
+    with _as_damage(f"{folder}/{store}"):
+        content = results.manifest["content"]
+        own = [part for part in _USERS_OWN if content[part] != "none"]
+        if own or content["human_params"] is not None:
+            raise StoreMismatchError(
+                f"{folder}: was solved with functions or settings of your own ({', '.join(own) or 'phase 1 apart'}), which "
+                "a folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
+            )
+        solver = Solver(
+            dag.world, [params_from(content["params"])], dag=dag, only_opens=True,
+            folders=[folder.place], arrays=frozenset(content.get("arrays", ARRAYS)),
+            precision="float16" if content["rest"] == "float16" else "float64", phase_2=content["phase_2"],
+            human_agent_indices=content["humans"], robot_agent_indices=content["robots"], progress=False,
+        )  # fmt: skip
+    return solver.solutions()[0]
+
+
+@contextlib.contextmanager
+def _as_damage(what: str) -> Iterator[None]:
+    """Around what a store's own record is given to: if that is wrong, the record is, and not the caller."""
+    try:
+        yield
+    except EmpoError:
+        raise
+    except (TypeError, ValueError, KeyError) as error:
+        raise DamagedStoreError(f"{what}: what it says of itself cannot be ({error}); solve it again") from error
+
+
+def _with_world(dag: Dag, folder: Any) -> Dag:
+    if not dag.is_finished:
+        raise DamagedStoreError(f"{inside(folder.place, 'dag')}: {getattr(dag.levels, 'why_unfinished', 'is not finished')}")
+    if dag.world is None:
+        raise StoreMismatchError(
+            f"{folder}: is of a world written in Python, which a folder cannot hold; use Python: "
+            "open_solution(folder, world=...), or --world MODULE:FUNCTION for a function that makes it"
+        )
+    return dag
+
+
+def solutions_in(path: Any) -> list[Any]:
+    """Places of all solutions in the folder of :func:`solve`, or the place itself if there are none."""
+    from empo_bi.store.small_files import Folder
+
+    folder = Folder(path)
+    return [(folder / name).place for name in folder.names(SOLUTION)] or [path]
+
+
+def _only_solution(folder: Any) -> str | None:
+    """The solution in a folder, None if there is none."""
+    found = folder.names(SOLUTION)
+    if len(found) > 1:
+        raise StoreMismatchError(
+            f"{folder}: has {len(found)} solutions; give the folder of one of them: {', '.join(found[:5])}"
+            + (", ..." if len(found) > 5 else "")
+        )
+    return found[0] if found else None
+
+
+def _parent(place: Any) -> Any:
+    return place.rstrip("/").rpartition("/")[0] if is_url(place) else place.parent

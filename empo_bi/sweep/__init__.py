@@ -1,0 +1,1 @@
+"""The backward pass: kernels on blocks of states, the phases that use them, and the loop over levels."""

@@ -1,0 +1,193 @@
+"""The backward pass, from the last level to the first. It holds the tables of levels still needed and a block of a slice.
+
+One sweep serves everything: in memory or on disk, one thread or many, one or several sets of parameters, one phase or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from empo_bi.dag.level_blocks import LevelBlocks, RestingBlock
+from empo_bi.dag.slices import IndexArray
+from empo_bi.problem.goal_columns import bits_of
+from empo_bi.runtime.blocks import active_cluster, map_blocks
+from empo_bi.runtime.cluster import Cluster
+from empo_bi.runtime.progress import LevelBar, level_bar
+from empo_bi.store.solved_levels import ARRAYS, Arrays, ResultLevels
+from empo_bi.sweep import cluster_blocks as remote
+from empo_bi.sweep.cluster_blocks import Crew, errand_of, errand_states, grouped, put_outcome, run_errand
+from empo_bi.sweep.level_inputs import Level
+from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
+from empo_bi.sweep.phases import Setting
+from empo_bi.sweep.undefined_values import StateTrouble, complaint
+from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
+
+PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
+
+
+@dataclass(eq=False)
+class Strand(Pair):
+    """Phases that belong together, and where their results go. Strands may share a human phase."""
+
+    sink: ResultLevels
+    keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over; of the first level, all are
+
+    @property
+    def next_level(self) -> int:
+        """The level that this strand is at; -1 if there is nothing to do any more."""
+        return -1 if self.is_given_up else self.sink.next_level
+
+    @property
+    def _tables(self) -> dict[str, Table]:
+        return {name: table for phase in self.phases for name, table in phase.tables().items()}
+
+    def hand_over(self, t: int, plan: RowPlan) -> None:
+        arrays: Arrays = {}
+        for phase in self.phases:
+            arrays |= {name: array for name, array in phase.arrays().items() if name in self.keeps or t == 0}
+        self.sink.put(t, arrays, lambda: {name: table.rows_to_carry(plan) for name, table in self._tables.items()})
+
+    def restore(self, plan: RowPlan) -> None:
+        """Fill the tables with what was carried when the sweep was interrupted."""
+        carried = self.sink.carried()
+        for name, table in self._tables.items():
+            if name not in carried or len(carried[name]) != table.n_rows_to_carry(plan):
+                found = f"{len(carried[name]):,} rows" if name in carried else "nothing"
+                raise self.sink.damaged(
+                    f"the carry of level {self.sink.next_level + 1}, array {name!r}: found {found}; expected "
+                    f"{table.n_rows_to_carry(plan):,} rows"
+                )
+            table.restore(plan, carried[name])
+
+
+@dataclass
+class Sweep:
+    """A backward pass over all levels.
+
+    Attributes
+    ----------
+    wants_states : whether some phase asks Python functions about states
+    waits : whether a level is begun only when the one above it has been written, which takes less memory
+    memory_limit : what progress shows as the limit; nothing depends on it
+    cluster : where large levels are computed; without one, by ``workers`` threads of this process
+    after_block, after_level : called with a number of states, or a level and its number of states, when they are done
+    """
+
+    blocks: LevelBlocks
+    setting: Setting
+    strands: Sequence[Strand]
+    workers: int = 1
+    wants_states: bool = False
+    asks_durations: bool = False
+    waits: bool = False
+    progress: bool = True
+    memory_limit: int | None = None
+    after_block: Callable[[int], None] | None = None
+    after_level: Callable[[int, int], None] | None = None
+    cluster: Cluster | None = field(default_factory=active_cluster)
+    _crew: Crew | None = field(default=None, init=False)
+
+    def run(self) -> None:
+        """Go on where the sinks are; nothing is computed for those that have everything.
+
+        Strands whose tables are too narrow are given up, and say so.
+        """
+        dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
+        first = max(strand.next_level for strand in self.strands)
+        n_states = sum(dag.level_sizes[: first + 1])
+        with level_bar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
+            if first < 0:  # somebody opens what is there, and rows of all levels would only take memory
+                for t in range(dag.horizon, -1, -1):
+                    if self.after_level is not None:
+                        self.after_level(t, dag.level_sizes[t])
+                return
+            for t in range(dag.horizon, -1, -1):
+                plan = rows.begin(t, dag.levels.members(t))
+                active = [strand for strand in self.strands if strand.next_level == t]
+                if active:
+                    self._level(t, plan, rows, active, bar)
+                    bar.level(t, len(plan.slot_S))
+                for strand in self.strands:
+                    if strand.next_level == t - 1 >= 0 and strand not in active:  # here it was interrupted
+                        strand.restore(plan)
+                if self.after_level is not None:
+                    self.after_level(t, len(plan.slot_S))
+
+    def _level(self, t: int, plan: RowPlan, rows: Rows, strands: Sequence[Strand], bar: LevelBar) -> None:
+        """One level for some strands, all of which have the levels above it."""
+        goals = self.setting.goals
+        body_S = self.blocks.bodies(t)
+        for strand in strands:
+            strand.sink.settle(t + 1 if self.waits else t + 2)  # whose tables are about to be used again
+        phases = phases_of(strands)
+        for phase in phases:
+            phase.begin(plan, len(body_S))
+        attained_SB = goals.attained(t)
+        weight_NX, has_NX = goals.weights(t), goals.has(t)
+        states = self.blocks.dag.states(t) if self.wants_states or self.asks_durations else None
+        level = Level(t, plan, rows, attained_SB, weight_NX, has_NX, states)
+        is_covered = np.zeros(len(body_S), dtype=np.bool_)
+        try:
+            for place_M in self._computed(level, strands, len(body_S)):
+                is_covered[place_M] = True
+                bar.block(len(place_M))
+                if self.after_block is not None:
+                    self.after_block(len(place_M))
+        except StateTrouble as trouble:
+            raise complaint(trouble, self.blocks.dag, t, goals.humans) from None
+        ended = np.flatnonzero(~is_covered)
+        if len(body_S) - len(ended) != self.blocks.n_going_on:  # or states would pass for terminal ones
+            raise RuntimeError(f"level {t}: {len(body_S) - len(ended)} of {self.blocks.n_going_on} states were computed")
+        if len(ended):
+            attained_MX = bits_of(attained_SB[ended], goals.n_columns)
+            for phase in phases:
+                phase.end_here(plan.slot_S[ended], attained_MX)
+        for strand in strands:
+            if strand.is_given_up:
+                strand.sink.remove()
+            else:
+                strand.hand_over(t, plan)
+
+    def _computed(self, level: Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
+        """Compute a level, here or on a cluster; yields places of states that are done."""
+        fewest = remote.FEWEST_STATES if level.states is None else remote.FEWEST_ASKED
+        if self.cluster is not None and n_states >= fewest:
+            return self._computed_elsewhere(level, strands, n_states, self.cluster)
+        return self._computed_here(level, strands, n_states)
+
+    def _computed_here(self, level: Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
+        def compute(block: RestingBlock) -> IndexArray:
+            work = level.work(block.awake())
+            run_block(work.with_durations(self._timing_world), strands, self.setting)
+            return work.block.place_M
+
+        n_blocks = n_states // self.blocks.block_states + 1
+        # Users' functions are asked one after the other: few of them are made for several threads.
+        workers = self.workers if n_blocks >= PARALLEL_BLOCKS and level.states is None else 1
+        return map_blocks(compute, self.blocks.resting(level.t), workers)
+
+    def _computed_elsewhere(
+        self, level: Level, strands: Sequence[Strand], n_states: int, cluster: Cluster
+    ) -> Iterator[IndexArray]:
+        if self._crew is None:
+            self._crew = Crew.of(self.strands, self.setting, self._timing_world)
+        chosen = [i for i, strand in enumerate(self.strands) if strand in strands]
+        phases = phases_of(strands)
+        asks = level.states is not None
+        n_together = errand_states(n_states, self.blocks.dag.n_profiles, cluster.n_workers, asks=asks)
+        blocks = grouped(self.blocks.resting(level.t, n_together), max(1, n_together // self.blocks.block_states))
+        errands = (errand_of(level, some, chosen, phases) for some in blocks)
+        for outcome in cluster.map(run_errand, self._crew, errands):
+            put_outcome(outcome, phases, level.plan.slot_S[outcome.place_M])
+            for i in outcome.given_up:
+                self.strands[i].is_given_up = True
+            yield outcome.place_M
+
+    @property
+    def _timing_world(self) -> Any:
+        """The world, if it is asked how long transitions take."""
+        return self.blocks.dag.world if self.asks_durations else None

@@ -1,0 +1,185 @@
+"""Blocks of a level computed on a cluster: each goes there with just the rows that it reads, and comes back as rows.
+
+Those who compute it have neither the DAG nor its tables. They run the same phases on small tables, which have the rows of
+successors that occur ("ghost rows"), so that the numbers are the same, bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.dag.level_blocks import NO_FLOATS, RestingBlock
+from empo_bi.dag.slices import IndexArray
+from empo_bi.runtime.blocks import active_cluster
+from empo_bi.store.solved_levels import Arrays
+from empo_bi.sweep.level_inputs import Level
+from empo_bi.sweep.memory_model import BLOCK_STATES
+from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
+from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, Work
+from empo_bi.sweep.undefined_values import StateTrouble
+from empo_bi.sweep.value_tables import RowPlan
+
+FEWEST_STATES = 4096  # of a level that is worth sending, if only kernels compute it
+FEWEST_ASKED = 64  # the same where users' functions are asked, which take longer than the way
+ERRAND_PAIRS = 1 << 18  # (state, profile) pairs that travel together: the more, the more ghost rows have they in common
+LEAST_STATES = 1024  # that travel together, if only kernels compute them
+PARTS_PER_WORKER = (
+    4  # into which a level is divided if it is large enough, so that all workers are done at about the same time
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Crew:
+    """What all errands of a sweep have in common, sent once: phases without tables; the world, if it tells durations."""
+
+    setting: PhaseSetting
+    pairs: Sequence[Pair]
+    world: Any
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], setting: Setting, world: Any) -> Crew:
+        needs_goals = any(pair.robot is not None and pair.robot.prior is not None for pair in pairs)
+        lean = setting.lean(needs_goals)
+        return cls(lean, _fresh(pairs, lean), world)
+
+
+@dataclass(frozen=True)
+class Errand:
+    """Blocks of a level with all that phases read, but for what the crew knows.
+
+    Attributes
+    ----------
+    chosen : which of the crew's pairs compute them
+    blocks : their places are rows of the errand's own tables and levels, their successors ghost rows
+    about : for each block what is known of its states, see :meth:`~empo_bi.sweep.level_inputs.Level.of`
+    ghosts : for each phase its tables, by name: rows of the successors
+    place_M : (M,) places of all states of the blocks in the level
+    """
+
+    chosen: list[int]
+    blocks: list[RestingBlock]
+    about: list[dict[str, Any]]
+    ghosts: list[Arrays]
+    place_M: IndexArray
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What comes back.
+
+    Attributes
+    ----------
+    place_M : as in the errand
+    rows : for each phase, by name, the rows (M, ...) for its tables
+    arrays : for each phase, by name, the rows (M, ...) for its level
+    given_up : which of the crew's pairs are
+    """
+
+    place_M: IndexArray
+    rows: list[Arrays]
+    arrays: list[Arrays]
+    given_up: list[int]
+
+
+def errand_of(
+    level: Level, blocks: Sequence[RestingBlock], chosen: list[int], phases: Sequence[HumanPhase | RobotPhase]
+) -> Errand:
+    """Make blocks independent of the tables in which their successors have rows."""
+    slots = [level.rows.slots_of(block.succ_K) for block in blocks]
+    ghost_N, local_of, base = _ghosts(slots)
+    moved, first = [], 0
+    for block, slot_K in zip(blocks, slots, strict=True):
+        here = np.arange(first, first + len(block.place_M))
+        moved.append(replace(block, place_M=here, body_M=here[:0], succ_K=local_of[slot_K - base]))
+        first += len(here)
+    return Errand(
+        chosen=chosen,
+        blocks=moved,
+        about=[level.of(block.place_M) for block in blocks],
+        ghosts=[{name: table.read[ghost_N] for name, table in phase.tables().items()} for phase in phases],
+        place_M=np.concatenate([block.place_M for block in blocks]),
+    )
+
+
+def run_errand(crew: Crew, errand: Errand) -> Outcome:
+    """Compute an errand; this is what runs elsewhere."""
+    pairs = _fresh([crew.pairs[i] for i in errand.chosen], crew.setting)  # threads of a worker share the crew
+    phases, n = phases_of(pairs), len(errand.place_M)
+    for phase, ghosts in zip(phases, errand.ghosts, strict=True):
+        phase.begin(RowPlan(n, np.arange(n), None), n)
+        for name, table in phase.tables().items():
+            table.read = ghosts[name]
+    for resting, about in zip(errand.blocks, errand.about, strict=True):
+        block = resting.awake()
+        work = Work(0, block, block.place_M, block.succ_K, duration_K=NO_FLOATS, **about)
+        try:
+            run_block(work.with_durations(crew.world), pairs, crew.setting)
+        except StateTrouble as trouble:
+            raise StateTrouble(int(errand.place_M[trouble.place]), *trouble.args[1:]) from None
+    return Outcome(
+        place_M=errand.place_M,
+        rows=[{name: table.write for name, table in phase.tables().items()} for phase in phases],
+        arrays=[phase.arrays() for phase in phases],
+        given_up=[i for i, pair in zip(errand.chosen, pairs, strict=True) if pair.is_given_up],
+    )
+
+
+def put_outcome(outcome: Outcome, phases: Sequence[HumanPhase | RobotPhase], slot_M: IndexArray) -> None:
+    """Write what came back into tables and levels, where a block computed here would have written it."""
+    for phase, rows, arrays in zip(phases, outcome.rows, outcome.arrays, strict=True):
+        for name, table in phase.tables().items():
+            table.write[slot_M] = rows[name]
+        for name, array in phase.arrays().items():
+            array[outcome.place_M] = arrays[name]
+
+
+def _fresh(pairs: Sequence[Pair], setting: PhaseSetting) -> list[Pair]:
+    """The same phases with tables of their own, which are empty; those that were shared are."""
+    fresh: dict[Any, Any] = {phase: phase.fresh(setting) for phase in phases_of(pairs)} | {None: None}
+    return [Pair(fresh[pair.human], fresh[pair.robot]) for pair in pairs]
+
+
+def _ghosts(succs: Sequence[npt.NDArray[np.int32]]) -> tuple[IndexArray, npt.NDArray[Any], int]:
+    """Rows that occur, ascending; and the place of each among them, from row ``base`` on. Much faster than sorting."""
+    base, last = min(int(succ_K.min()) for succ_K in succs), max(int(succ_K.max()) for succ_K in succs)
+    occurs = np.zeros(last + 1 - base, dtype=np.bool_)
+    for succ_K in succs:
+        occurs[succ_K - base] = True
+    ghost_N = np.flatnonzero(occurs)
+    local_of = np.empty(len(occurs), dtype=np.min_scalar_type(len(ghost_N)))  # the narrowest, since it travels
+    local_of[ghost_N] = np.arange(len(ghost_N))
+    return ghost_N + base, local_of, base
+
+
+def errand_states(n_states: int, n_profiles: int, n_workers: int, *, asks: bool) -> int:
+    """How many states of a level travel together: as many as possible, but every worker is to have some.
+
+    Where users' functions are asked, the work is so long that no part is too small.
+    """
+    share = n_states // (n_workers * PARTS_PER_WORKER)
+    return max(1, min(ERRAND_PAIRS // n_profiles, share if asks else max(share, LEAST_STATES)))
+
+
+def grouped(items: Iterator[RestingBlock], n: int) -> Iterator[list[RestingBlock]]:
+    """Up to ``n`` at a time."""
+    group: list[RestingBlock] = []
+    for item in items:
+        group.append(item)
+        if len(group) == n:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def workers_or_errands(workers: int, n_profiles: int) -> int:
+    """How many workers of this process would have as many blocks in work as it has at most, here or on the way."""
+    cluster = active_cluster()
+    if cluster is None:
+        return workers
+    return max(workers, cluster.n_workers * max(1, ERRAND_PAIRS // n_profiles // BLOCK_STATES))

@@ -1,0 +1,50 @@
+"""Phases that belong together, and how they compute a block: here, in a thread, or on another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, TooSmallForSingle, Work
+
+
+@dataclass(eq=False)
+class Pair:
+    """The phases of one set of parameters. Several robot phases may share a human phase."""
+
+    human: HumanPhase | None
+    robot: RobotPhase | None
+    is_given_up: bool = field(default=False, init=False)  # since its tables are too narrow
+
+    @property
+    def phases(self) -> list[HumanPhase | RobotPhase]:
+        return [phase for phase in (self.human, self.robot) if phase is not None]
+
+
+def run_block(work: Work, pairs: Sequence[Pair], setting: PhaseSetting) -> None:
+    """Compute a block into the tables and levels of all phases; pairs whose tables are too narrow are given up."""
+    shape = (len(work.slot_M), setting.profiles.n_actions, 0)
+    pi_MAX: npt.NDArray[Any] = np.empty(shape, dtype=setting.precision.work)
+    for human in distinct(pair.human for pair in pairs):
+        if human is not None:
+            pi_MAX = human.run(work, wants_policies=any(pair.human is human and pair.robot is not None for pair in pairs))
+        for pair in pairs:
+            if pair.human is human and pair.robot is not None and not pair.is_given_up:
+                try:
+                    pair.robot.run(work, pi_MAX)
+                except TooSmallForSingle:
+                    pair.is_given_up = True  # the others go on
+
+
+def phases_of(pairs: Iterable[Pair]) -> list[HumanPhase | RobotPhase]:
+    """In order, each once."""
+    return distinct(phase for pair in pairs for phase in pair.phases)
+
+
+def distinct(items: Iterable[Any]) -> list[Any]:
+    """In order, each once."""
+    return list(dict.fromkeys(items))
