@@ -52,10 +52,11 @@ lint-and-compile: $(VENV)/.installed
 	$(MAKE) --no-print-directory lint; linted=$$?; \
 	wait $$compiling && exit $$linted
 
-lint: $(VENV)/.installed  ## ruff and mypy
+lint: $(VENV)/.installed  ## ruff, mypy, and which room imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(VENV)/.installed  ## let ruff tidy the code
 	$(BIN)/ruff check --fix .

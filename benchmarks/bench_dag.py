@@ -45,7 +45,7 @@ from measuring import QUIET, OtherWork, Table, notes, take_turns, wanted  # noqa
 from oracle.gridworld import enumerate_levels, parse  # noqa: E402
 
 from empo_bi import Dag, enumerate_dag, load_world, worlds  # noqa: E402
-from empo_bi.memory.machine import peak_bytes  # noqa: E402
+from empo_bi.runtime.machine import peak_bytes  # noqa: E402
 
 WORLD = "asymmetric_freeing"
 COMPRESSIONS: dict[str, Any] = {"none": False, "lz4": "lz4", "zstd 1": 1, "zstd 3": 3, "zstd 5": 5}

@@ -27,7 +27,7 @@ LIMIT_MB = 300
 
 def look(path: str) -> None:
     """In a process of its own: open a solution, ask some questions, and print what each took."""
-    from empo_bi.memory.machine import peak_bytes
+    from empo_bi.runtime.machine import peak_bytes
 
     rows: list[tuple[str, float, float, str]] = []
 

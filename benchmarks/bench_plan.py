@@ -27,8 +27,8 @@ from typing import Any
 from measuring import OtherWork, Table, wanted
 
 from empo_bi import Params, enumerate_dag, load_world, plan, solve
-from empo_bi.memory.machine import peak_bytes
 from empo_bi.planner.growth import Range
+from empo_bi.runtime.machine import peak_bytes
 
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99, zeta=2.0, eta=1.1)
 # World and horizon, twice that of its file.

@@ -50,7 +50,7 @@ from empo_bi import (  # noqa: E402
     solve,
     worlds,
 )
-from empo_bi.memory.machine import peak_bytes  # noqa: E402
+from empo_bi.runtime.machine import peak_bytes  # noqa: E402
 
 WORLD = "asymmetric_freeing"
 PARAMS = Params(beta_h=10.0, gamma_h=0.99, beta_r=10.0, gamma_r=0.99, zeta=2.0, xi=1.0, eta=1.1)

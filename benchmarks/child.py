@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empo_bi.memory.machine import peak_bytes, reset_peak, resident_bytes
+from empo_bi.runtime.machine import peak_bytes, reset_peak, resident_bytes
 
 ROOT = Path(__file__).parents[1]
 

@@ -25,7 +25,7 @@ from measuring import OtherWork, Table
 
 from empo_bi import EmpoError, Params, TooManyStatesError, load_world, solve, worlds
 from empo_bi.memory.accounts import Account, MemoryReport, obvious_bytes
-from empo_bi.memory.sizes import as_text
+from empo_bi.runtime.byte_sizes import as_text
 
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99, zeta=2.0, eta=1.1)
 MOST_BODIES = 300_000

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from measuring import Table
 
-from empo_bi.memory.machine import peak_bytes
+from empo_bi.runtime.machine import peak_bytes
 
 TABLE_BYTES = 64 << 20
 

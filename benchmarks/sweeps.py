@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi import Dag, Params, enumerate_dag, load_world, open_dag, solve
-from empo_bi.memory.machine import peak_bytes, reset_peak, resident_bytes
+from empo_bi.runtime.machine import peak_bytes, reset_peak, resident_bytes
 
 PARAMS = Params(beta_h=10.0, gamma_h=0.99, beta_r=10.0, gamma_r=0.99, zeta=2.0, xi=1.0, eta=1.1)
 _EXACT = "exact"  # how solve() itself asks for probabilities

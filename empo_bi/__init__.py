@@ -1,214 +1,54 @@
 """empo_bi: backward-induction planning for multi-agent worlds, with disk-sliced DAGs.
 
-The public names are below; each is imported when it is first used, so ``import empo_bi`` is quick.
+``__init__.pyi`` lists the public names. Each is imported when it is first used, so ``import empo_bi`` is quick. Errors are
+in ``empo_bi.errors``, goals in ``empo_bi.goals``.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from empo_bi import analysis, events, worlds
-    from empo_bi.batch.batch import BatchResult, run_batch
-    from empo_bi.compat import compute_human_policy_prior, compute_robot_policy
-    from empo_bi.dag.dag import Dag
-    from empo_bi.errors import (
-        BatchFileError,
-        ClusterError,
-        DamagedStoreError,
-        EmpoError,
-        GoalError,
-        InvalidActionError,
-        InvalidStateError,
-        InvalidWorldError,
-        MemoryLimitError,
-        MemoryPressureError,
-        MetricError,
-        MissingAgentError,
-        StoreError,
-        StoreLockedError,
-        StoreMismatchError,
-        StoreNotFoundError,
-        TooManyStatesError,
-        WorkerDiedError,
-        WorldFileError,
-        WorldNotFoundError,
-        WorldTooLargeError,
-        WorldWarning,
-    )
-    from empo_bi.export.model import ExportedModel
-    from empo_bi.memory.monitor import MemoryMonitor, check_memory
-    from empo_bi.memory.profiler import MemoryProfiler
-    from empo_bi.planner.plan import Plan, plan
-    from empo_bi.problem.params import Params
-    from empo_bi.report.report import ReportFile, write_report
-    from empo_bi.results.chain import MarkovChain, compute_markov_chain_value_function
-    from empo_bi.results.occupancy import first_of, probability_by_time
-    from empo_bi.results.policies import HumanPolicyPrior, RobotPolicy, TabularHumanPolicyPrior, TabularRobotPolicy
-    from empo_bi.results.solution import Solution
-    from empo_bi.solving.enumeration import enumerate_dag, open_dag
-    from empo_bi.solving.opening import open_solution
-    from empo_bi.solving.solve import solve
-    from empo_bi.world.array_world import ArrayWorld
-    from empo_bi.world.goals import (
-        DeterministicGoalGenerator,
-        DeterministicGoalSampler,
-        PossibleGoal,
-        PossibleGoalGenerator,
-        PossibleGoalSampler,
-        ReachCellGoal,
-        ReachRectangleGoal,
-        ReachStatesGoal,
-        TabularGoalGenerator,
-        TabularGoalSampler,
-        approx_integral_over_possible_goals,
-    )
-    from empo_bi.world.gridworld import GridWorld, load_world
-    from empo_bi.world.model import WorldModel
+import lazy_loader
 
-__version__ = "0.1.0"
+from empo_bi._version import __version__ as __version__
+from empo_bi.runtime.hooks import register
 
-# Where each public name lives.
-_HOMES = {
-    "empo_bi.compat": ["compute_human_policy_prior", "compute_robot_policy"],
-    "empo_bi.batch.batch": ["BatchResult", "run_batch"],
-    "empo_bi.solving.opening": ["open_solution"],
-    "empo_bi.problem.params": ["Params"],
-    "empo_bi.report.report": ["ReportFile", "write_report"],
-    "empo_bi.results.chain": ["MarkovChain", "compute_markov_chain_value_function"],
-    "empo_bi.results.policies": ["HumanPolicyPrior", "RobotPolicy", "TabularHumanPolicyPrior", "TabularRobotPolicy"],
-    "empo_bi.results.occupancy": ["first_of", "probability_by_time"],
-    "empo_bi.results.solution": ["Solution"],
-    "empo_bi.memory.monitor": ["MemoryMonitor", "check_memory"],
-    "empo_bi.memory.profiler": ["MemoryProfiler"],
-    "empo_bi.planner.plan": ["Plan", "plan"],
-    "empo_bi.solving.solve": ["solve"],
-    "empo_bi.dag.dag": ["Dag"],
-    "empo_bi.export.model": ["ExportedModel"],
-    "empo_bi.solving.enumeration": ["enumerate_dag", "open_dag"],
-    "empo_bi.world.array_world": ["ArrayWorld"],
-    "empo_bi.world.gridworld": ["GridWorld", "load_world"],
-    "empo_bi.world.model": ["WorldModel"],
-    "empo_bi.world.goals": [
-        "DeterministicGoalGenerator",
-        "DeterministicGoalSampler",
-        "PossibleGoal",
-        "PossibleGoalGenerator",
-        "PossibleGoalSampler",
-        "ReachCellGoal",
-        "ReachRectangleGoal",
-        "ReachStatesGoal",
-        "TabularGoalGenerator",
-        "TabularGoalSampler",
-        "approx_integral_over_possible_goals",
-    ],
-    "empo_bi.errors": [
-        "BatchFileError",
-        "ClusterError",
-        "DamagedStoreError",
-        "EmpoError",
-        "GoalError",
-        "InvalidActionError",
-        "InvalidStateError",
-        "InvalidWorldError",
-        "MemoryLimitError",
-        "MemoryPressureError",
-        "MetricError",
-        "MissingAgentError",
-        "StoreError",
-        "StoreLockedError",
-        "StoreMismatchError",
-        "StoreNotFoundError",
-        "TooManyStatesError",
-        "WorkerDiedError",
-        "WorldFileError",
-        "WorldNotFoundError",
-        "WorldTooLargeError",
-        "WorldWarning",
-    ],
+# Methods of core classes that optional rooms provide; the core itself imports none of these rooms.
+register(
+    {
+        "Dag.to_drn": "empo_bi.export.drn:write_drn",
+        "Dag.to_umb": "empo_bi.export.umb:write_umb",
+        "GridWorld.get_dag": "empo_bi.compat:dag_of_python_objects",
+        "Rollouts.save": "empo_bi.analysis.film:save_film",
+        "Solution.precision": "empo_bi.accuracy.measured:bounds_of",
+        "Solution.to_pandas": "empo_bi.analysis.to_pandas:table_of",
+        "Solution.to_xarray": "empo_bi.analysis.to_xarray:dataset_of",
+    }
+)
+
+# Names that version 0.1 had at the front door. They keep working, and are not listed any more.
+_FORMER_HOMES = {
+    "BatchResult": "batch.batch",
+    "ExportedModel": "dag.exported_model",
+    "MarkovChain": "results.chain",
+    "Plan": "planner.plan",
+    "ReportFile": "report.report",
+    "TabularHumanPolicyPrior": "results.policies",
+    "TabularRobotPolicy": "results.policies",
+    "check_memory": "memory.monitor",
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "ArrayWorld",
-    "BatchFileError",
-    "BatchResult",
-    "ClusterError",
-    "Dag",
-    "DamagedStoreError",
-    "DeterministicGoalGenerator",
-    "DeterministicGoalSampler",
-    "EmpoError",
-    "ExportedModel",
-    "GoalError",
-    "GridWorld",
-    "HumanPolicyPrior",
-    "InvalidActionError",
-    "InvalidStateError",
-    "InvalidWorldError",
-    "MarkovChain",
-    "MemoryLimitError",
-    "MemoryMonitor",
-    "MemoryPressureError",
-    "MemoryProfiler",
-    "MetricError",
-    "MissingAgentError",
-    "Params",
-    "Plan",
-    "PossibleGoal",
-    "PossibleGoalGenerator",
-    "PossibleGoalSampler",
-    "ReachCellGoal",
-    "ReachRectangleGoal",
-    "ReachStatesGoal",
-    "ReportFile",
-    "RobotPolicy",
-    "Solution",
-    "StoreError",
-    "StoreLockedError",
-    "StoreMismatchError",
-    "StoreNotFoundError",
-    "TabularGoalGenerator",
-    "TabularGoalSampler",
-    "TabularHumanPolicyPrior",
-    "TabularRobotPolicy",
-    "TooManyStatesError",
-    "WorkerDiedError",
-    "WorldFileError",
-    "WorldModel",
-    "WorldNotFoundError",
-    "WorldTooLargeError",
-    "WorldWarning",
-    "__version__",
-    "analysis",
-    "approx_integral_over_possible_goals",
-    "check_memory",
-    "compute_human_policy_prior",
-    "compute_markov_chain_value_function",
-    "compute_robot_policy",
-    "enumerate_dag",
-    "events",
-    "first_of",
-    "load_world",
-    "open_dag",
-    "open_solution",
-    "plan",
-    "probability_by_time",
-    "run_batch",
-    "solve",
-    "worlds",
-    "write_report",
-]
+_listed, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        return getattr(importlib.import_module(_HOME_OF[name]), name)
-    if name in ("analysis", "events", "worlds"):
-        return importlib.import_module(f"empo_bi.{name}")
-    raise AttributeError(f"module 'empo_bi' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    if name in _FORMER_HOMES:
+        return getattr(importlib.import_module(f"empo_bi.{_FORMER_HOMES[name]}"), name)
+    for home in ("errors", "goals"):
+        if not name.startswith("_") and name in (module := importlib.import_module(f"empo_bi.{home}")).__all__:
+            return getattr(module, name)
+    if name not in __all__:
+        raise AttributeError(f"module 'empo_bi' has no attribute {name!r}")
+    return _listed(name)

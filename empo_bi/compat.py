@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.identity import digest_of, world_key
 from empo_bi.dag.levels import MemoryLevels
+from empo_bi.dag.python_objects import as_python_objects
 from empo_bi.dag.python_world import LevelFunction
+from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
-from empo_bi.memory.machine import resident_bytes
 from empo_bi.memory.monitor import MemoryMonitor, check_monitor
 from empo_bi.problem.params import Belief, Params
 from empo_bi.results.attainment_cache import AttainmentCache
@@ -22,9 +22,11 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.digests import digest_of
+from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.progress import say
 from empo_bi.solving.argument_checks import checked_generator
-from empo_bi.solving.enumeration import check_world
+from empo_bi.solving.enumeration import check_world, enumerate_dag
 from empo_bi.solving.pipeline import Solver
 from empo_bi.store.solution_folders import inside
 from empo_bi.world.gridworld import GridWorld
@@ -346,3 +348,8 @@ __all__ = [
     "compute_markov_chain_value_function",
     "compute_robot_policy",
 ]
+
+
+def dag_of_python_objects(world: Any, *, progress: bool) -> tuple[Any, ...]:
+    """All reachable states and transitions as plain Python objects; behind ``world.get_dag()``."""
+    return as_python_objects(enumerate_dag(world, precision="float64", progress=progress))

@@ -6,8 +6,32 @@ a caller would expect, so ``except ValueError`` keeps working.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
+__all__ = [
+    "BatchFileError",
+    "ClusterError",
+    "DamagedStoreError",
+    "EmpoError",
+    "EmpoOverflowError",
+    "GoalError",
+    "InvalidActionError",
+    "InvalidStateError",
+    "InvalidWorldError",
+    "MemoryLimitError",
+    "MemoryPressureError",
+    "MetricError",
+    "MissingAgentError",
+    "StoreError",
+    "StoreLockedError",
+    "StoreMismatchError",
+    "StoreNotFoundError",
+    "StoreVersionError",
+    "TooManyStatesError",
+    "WorkerDiedError",
+    "WorldFileError",
+    "WorldNotFoundError",
+    "WorldTooLargeError",
+    "WorldWarning",
+]
 
 
 class EmpoError(Exception):
@@ -107,29 +131,3 @@ class StoreNotFoundError(StoreError, FileNotFoundError):
 
 class WorldWarning(UserWarning):
     """Something in a world's text looks like a slip; under ``strict=True`` it is a :class:`WorldFileError`."""
-
-
-def short_repr(value: object, at_most: int = 100) -> str:
-    """The value as it would be written, cut where it is long.
-
-    Exists because a message has to fit the screen, and because Python refuses to print integers of thousands of digits.
-    """
-    try:
-        text = repr(value)
-    except ValueError:
-        return f"a {type(value).__name__} too long to print"
-    return text if len(text) <= at_most else f"{text[:at_most]}... ({len(text):,} characters)"
-
-
-def counted(n: int, noun: str) -> str:
-    """``"1 robot"``, ``"2 robots"``, ``"1,253 states"``."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``" Did you mean 'max_steps'?"`` for a near miss, else the empty string.
-
-    Exists because every complaint about an unknown name should end with the most likely remedy.
-    """
-    near = difflib.get_close_matches(str(word), list(known), n=2, cutoff=0.6)
-    return f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from empo_bi.errors import WorldNotFoundError, did_you_mean
+from empo_bi.errors import WorldNotFoundError
+from empo_bi.runtime.wording import did_you_mean
 
 _HERE = Path(__file__).parent
 # Inside an installed package, or at the top of a checkout.

@@ -23,7 +23,7 @@ import numpy as np
 
 import empo_bi
 from empo_bi import GridWorld, compute_human_policy_prior, compute_robot_policy, load_world
-from empo_bi.memory.machine import peak_bytes
+from empo_bi.runtime.machine import peak_bytes
 
 MOST_STEPS, QUICK_STEPS = 15, 8  # unless --steps says otherwise
 MOST_FRAMES, MOST_ROWS = 6, 8  # shown of a rollout, and of a table

@@ -35,7 +35,7 @@ MODULES = [
     "empo_bi.analysis.to_xarray",
     "empo_bi.analysis.to_pandas",
     "empo_bi.memory.profiler",
-    "empo_bi.memory.sizes",
+    "empo_bi.runtime.byte_sizes",
     "empo_bi.planner.plan",
     "empo_bi.solving.opening",
     "empo_bi.report.report",

@@ -28,8 +28,8 @@ from empo_bi import (
     run_batch,
     solve,
 )
-from empo_bi.batch.manifest_check import problem_of
 from empo_bi.solving.enumeration import enumerate_dag, open_dag
+from empo_bi.solving.run_manifest_rules import problem_of
 from empo_bi.store.verify import verify_store
 
 Change = Callable[[dict[str, Any]], Any]

@@ -21,6 +21,7 @@ from empo_bi.dag.slices import FloatArray
 from empo_bi.problem.callbacks import beliefs_of, joint_policies_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.error_bounds import QUANTITIES
+from empo_bi.results.solution import Solution
 from empo_bi.runtime.progress import level_bar
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, Work, put_terminal, span_of, spans_of
@@ -35,7 +36,7 @@ Found = dict[str, npt.NDArray[Any]]
 class Measuring:
     """Both phases of a solution once more, with bounds."""
 
-    def __init__(self, solution: Any) -> None:
+    def __init__(self, solution: Solution) -> None:
         self.solution = solution
         self.setting = solution.setting
         self.params, self.human_params = solution.params, solution.human_params
@@ -213,3 +214,8 @@ def _relative(stored: Any, number: Any, bound: Any) -> float:
 
 def _largest(off: Any) -> float:
     return float(np.where(np.isnan(off), np.inf, off).max(initial=0.0))
+
+
+def bounds_of(solution: Solution) -> dict[str, FloatArray]:
+    """By quantity, a bound of the error on each level; behind ``solution.precision``."""
+    return Measuring(solution).bounds()

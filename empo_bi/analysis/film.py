@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from empo_bi.analysis.captions import Caption, captions_of
 from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, font, number
-from empo_bi.errors import short_repr
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.runtime.atomic_write import appearing, checked_place
 from empo_bi.runtime.extras import needed
+from empo_bi.runtime.wording import short_repr
 from empo_bi.world.gridworld import GridWorld
 
 TILE = 48

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from empo_bi.dag.python_world import action_names_of
 from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, as_array
-from empo_bi.memory.machine import trim
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.machine import trim
 from empo_bi.store.solved_levels import rows_at
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld

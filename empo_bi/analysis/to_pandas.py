@@ -23,10 +23,10 @@ from empo_bi.analysis.quantities import (
     why_left_out,
 )
 from empo_bi.dag.slices import Bodies, IndexArray, as_array, bodies_from
-from empo_bi.errors import did_you_mean, short_repr
 from empo_bi.results.goal_names import goal_number
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.extras import needed
+from empo_bi.runtime.wording import did_you_mean, short_repr
 
 if TYPE_CHECKING:
     import pandas

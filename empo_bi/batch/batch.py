@@ -14,15 +14,18 @@ from empo_bi.batch import manifest as manifests
 from empo_bi.batch.leftovers import remove_rests
 from empo_bi.batch.runs import Run, runs_of
 from empo_bi.batch.shared_passes import passes_of
-from empo_bi.batch.spec import KEEPS, BatchSpec, read_spec
+from empo_bi.batch.spec import BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.work import Pass, Wishes, do_pass
 from empo_bi.batch.workers import Workers, check_backend, workers_for
-from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError, counted
+from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import run_bar, say
+from empo_bi.runtime.wording import counted
+from empo_bi.solving import run_manifest
+from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.small_files import Folder, Json
 from empo_bi.store.solution_folders import SOLUTION, is_url
 
@@ -247,9 +250,9 @@ class _Batch:
     def _read(self, run: Run) -> Json | None:
         """What a run says of itself; None where that is nothing, damaged or about another run, so that it is done again."""
         try:
-            found = manifests.read_manifest(self._folder_of(run))
+            found = run_manifest.read_manifest(self._folder_of(run))
         except DamagedStoreError as error:
-            say(str(error).removesuffix(manifests.REMEDY) + "It is done again")
+            say(str(error).removesuffix(run_manifest.REMEDY) + "It is done again")
             return None
         return found if found is not None and found["key"] == run.key else None
 
@@ -365,7 +368,7 @@ class _Batch:
         begun = manifests.begun(run, self._asked, self._asked, self._call, self._before.get(run.key))
         manifest = manifests.failed(begun, error)
         self._settled[run.key] = manifest
-        self._folder_of(run).write_json(manifests.FILE, manifest)
+        self._folder_of(run).write_json(run_manifest.FILE, manifest)
         self._folder_of(run).log(f"failed: {error}")
 
     # --- telling ----------------------------------------------------------------------------------------------------------

@@ -14,46 +14,17 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-import empo_bi
-from empo_bi.batch.manifest_check import problem_of
+from empo_bi._version import __version__
 from empo_bi.batch.runs import Run
-from empo_bi.batch.spec import KEEPS, BatchSpec
-from empo_bi.errors import DamagedStoreError, EmpoError, StoreError, StoreVersionError, short_repr
-from empo_bi.memory.machine import available_and_total
+from empo_bi.batch.spec import BatchSpec
+from empo_bi.errors import EmpoError, StoreError
 from empo_bi.problem.params import Params
-from empo_bi.store.small_files import Folder, Json
+from empo_bi.runtime.machine import available_and_total
+from empo_bi.solving.run_manifest import FAILED, FINISHED, FORMAT, RUNNING, VERSION
+from empo_bi.solving.run_manifest_rules import KEEPS
+from empo_bi.store.small_files import Json
 
-FILE = "manifest.json"
-FORMAT, VERSION = "empo_bi run", 1
-REMEDY = "Run its batch again, which does this run again"
-RUNNING, FINISHED, FAILED = "running", "finished", "failed"
 OUTDATED = "outdated"  # of rows: finished, and something more is asked for now
-
-
-def read_manifest(folder: Folder) -> Json | None:
-    """What a run says of itself, checked, since its folder may be somebody else's; None if there is no such file.
-
-    Raises
-    ------
-    DamagedStoreError, StoreVersionError
-        If it is not as this version writes it.
-    """
-    found = folder.read_json(FILE)
-    if found is None:
-        if FILE not in folder.names(FILE):
-            return None
-        raise DamagedStoreError(f"{folder}/{FILE}: is not JSON, or far too large. {REMEDY}")
-    if found.get("format") != FORMAT:
-        return None
-    if found.get("version") != VERSION:
-        raise StoreVersionError(
-            f"{folder}/{FILE}: has version {short_repr(found.get('version'), 20)} of the format, this empo_bi reads "
-            f"{VERSION}; use the empo_bi that wrote it"
-        )
-    problem = problem_of(found)
-    if problem is not None:
-        raise DamagedStoreError(f"{folder}/{FILE}: {problem}, which no batch writes. {REMEDY}")
-    return found
 
 
 def asked_of(spec: BatchSpec, metrics: Mapping[str, str]) -> Json:
@@ -135,11 +106,6 @@ def settled(manifest: Json | None, asked: Json, *, retry_failed: bool) -> Json |
     return manifest if is_same and not retry_failed and not manifest["error"]["is_passing"] else None
 
 
-def openable(manifest: Json) -> Json | None:
-    """The manifest of a solution that can be opened: this one, or that of an earlier attempt."""
-    return manifest if manifest["status"] == FINISHED or manifest.get("store") is not None else manifest.get("before")
-
-
 def kept_before(manifest: Json | None) -> str:
     """What an earlier attempt has kept."""
     found = _earlier(manifest)
@@ -219,7 +185,7 @@ def _factor(given: float | None, rate: float) -> float:
 @cache
 def _versions() -> dict[str, str]:
     found = {package: metadata.version(package) for package in ("numpy", "numba", "zarr", "scipy")}
-    return {"empo_bi": empo_bi.__version__, "python": platform.python_version(), **found}
+    return {"empo_bi": __version__, "python": platform.python_version(), **found}
 
 
 @cache

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from empo_bi.batch.table import is_taken
-from empo_bi.dag.identity import key_of
-from empo_bi.errors import BatchFileError, MetricError, short_repr
+from empo_bi.dag.world_fingerprint import key_of
+from empo_bi.errors import BatchFileError, MetricError
 from empo_bi.runtime.user_functions import function_of, source_text, text_key
+from empo_bi.runtime.wording import short_repr
 
 EXAMPLE = "'my_metrics.py:left_first', a function of a solution"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.errors import did_you_mean, short_repr
+from empo_bi.runtime.wording import did_you_mean, short_repr
 
 KINDS = {
     "range": "{range: [8, 14]}, every whole number from 8 to 14",

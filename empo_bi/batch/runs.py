@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from empo_bi.batch.references import WorldReference, references_of
+from empo_bi.batch.references import references_of
 from empo_bi.batch.spec import BatchSpec
-from empo_bi.dag.identity import digest_of
 from empo_bi.problem.params import Params
+from empo_bi.runtime.digests import digest_of
+from empo_bi.solving.world_reference import WorldReference
 from empo_bi.store.small_files import Json
 
 

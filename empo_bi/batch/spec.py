@@ -11,20 +11,17 @@ from typing import Any
 
 from empo_bi.batch.metrics import MetricReference, metric_references
 from empo_bi.batch.parameter_values import Quantity, quantity_of
-from empo_bi.errors import BatchFileError, did_you_mean, short_repr
-from empo_bi.memory.sizes import parse_size
+from empo_bi.errors import BatchFileError
 from empo_bi.problem.params import Params
 from empo_bi.runtime.arguments import check_path
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.byte_sizes import parse_size
+from empo_bi.runtime.wording import did_you_mean, short_repr
+from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.sweep.phases import PRECISIONS
 from empo_bi.world.lint import KNOWN_KEYS
 from empo_bi.world.yaml_text import KeyPath, load_yaml
 
-KEEPS = {  # what remains of a run, and which arrays that takes
-    "values": ("vh", "ve", "xh", "qr", "vr"),
-    "policies": ("vh", "qr"),
-    "summary": (),
-}
 KEYS = {  # of a batch file, and what reads them
     "worlds": "_worlds", "steps": "_steps", "params": "_params", "overrides": "_overrides", "samples": "_count",
     "seed": "_seeds", "repetitions": "_count", "rollouts": "_count", "metrics": "_metrics", "keep": "_keep",

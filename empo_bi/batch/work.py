@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from empo_bi.batch import manifest as manifests
 from empo_bi.batch.metrics import Metric, MetricReference
 from empo_bi.batch.runs import Run
-from empo_bi.batch.spec import KEEPS
 from empo_bi.batch.summary import columns_of, rollout_columns
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import EXACT
@@ -27,12 +26,14 @@ from empo_bi.errors import (
     StoreMismatchError,
     TooManyStatesError,
 )
-from empo_bi.memory.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
 from empo_bi.problem.params import Params
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.compilation import compilations
+from empo_bi.runtime.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
+from empo_bi.solving import run_manifest
 from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.solving.pipeline import Solver
+from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.small_files import Folder, Json
 from empo_bi.store.solution_folders import SOLUTION, is_url
 from empo_bi.store.solved_levels import ARRAYS
@@ -141,7 +142,7 @@ class _Told:
 
     def _is_ours(self, run: Run) -> bool:
         """Whether no later call has taken a run over, as happens when a worker of a cluster outlives its caller."""
-        found = manifests.read_manifest(self._work.folder_of(run))
+        found = run_manifest.read_manifest(self._work.folder_of(run))
         return found is None or found["call"] == self._work.wishes.call
 
     def after_level(self, runs: Sequence[Run]) -> Callable[[int, int, int], None]:
@@ -159,7 +160,7 @@ class _Told:
 
     def _write(self, run: Run, manifest: Json, log: str) -> None:
         folder = self._work.folder_of(run)
-        folder.write_json(manifests.FILE, manifest)
+        folder.write_json(run_manifest.FILE, manifest)
         self.manifests[run.key] = manifest
         folder.log(log)
 

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import joblib
 
-from empo_bi.errors import ClusterError, did_you_mean
+from empo_bi.errors import ClusterError
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.progress import say
+from empo_bi.runtime.wording import did_you_mean
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

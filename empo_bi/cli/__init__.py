@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-import empo_bi
+from empo_bi._version import __version__
 from empo_bi.cli.exits import EXIT_CODES
 from empo_bi.cli.group import LazyGroup
 
@@ -16,7 +16,7 @@ COMMANDS = ("worlds", "plan", "solve", "batch", "show", "rollout", "report", "ex
 
 
 @click.group(cls=LazyGroup, modules=COMMANDS, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(empo_bi.__version__, prog_name="empo-bi")
+@click.version_option(__version__, prog_name="empo-bi")
 def cli() -> None:
     """Backward-induction planning for multi-agent worlds: what can humans bring about, and what should a robot do?
 

@@ -13,7 +13,8 @@ from empo_bi.errors import EmpoError
 from empo_bi.runtime.compilation import compilations
 
 if TYPE_CHECKING:
-    from empo_bi import GridWorld, Params
+    from empo_bi.problem.params import Params
+    from empo_bi.world.gridworld import GridWorld
 
 Function = Callable[..., Any]
 
@@ -80,7 +81,7 @@ def checked_by_the_api() -> Iterator[None]:
 
 
 def loaded(world: str, changes: Iterable[tuple[str, Any]], strict: bool, steps: int | None = None) -> GridWorld:
-    from empo_bi import load_world
+    from empo_bi.world.gridworld import load_world
 
     overrides = as_dict(changes, "--set") | ({} if steps is None else {"max_steps": steps})
     with checked_by_the_api():
@@ -88,7 +89,7 @@ def loaded(world: str, changes: Iterable[tuple[str, Any]], strict: bool, steps: 
 
 
 def params_of(given: Iterable[tuple[str, Any]]) -> Params:
-    from empo_bi import Params
+    from empo_bi.problem.params import Params
 
     with checked_by_the_api():
         return Params(**as_dict(given, "--param"))

@@ -41,8 +41,8 @@ def export(
       empo-bi export thicket --steps 8 --out thicket.umb --deciding 0 --force
       empo-bi export my_world.yaml --out model.umb --memory-limit 2GB --json | jq -r '.queries[]'
     """
-    from empo_bi import enumerate_dag
     from empo_bi.runtime.atomic_write import checked_place
+    from empo_bi.solving.enumeration import enumerate_dag
 
     if Path(out).suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"--out {out}: the name has to end in {' or '.join(SUFFIXES)}, which tells the format")

@@ -14,8 +14,8 @@ import click
 
 from empo_bi.cli.exits import DEBUG, complaint_of, exit_code_of
 from empo_bi.cli.output import echo
-from empo_bi.errors import did_you_mean
 from empo_bi.runtime.printable import printable
+from empo_bi.runtime.wording import did_you_mean
 
 
 class LazyGroup(click.Group):

@@ -60,7 +60,7 @@ def plan(
       empo-bi plan my_world.yaml --steps 50 --memory 4GB --compare
       empo-bi plan carousel --steps 30 --json | jq -r .command
     """
-    from empo_bi import plan as planned
+    from empo_bi.planner.plan import plan as planned
 
     params, world_model = params_of(given), loaded(world, changes, strict)
     with checked_by_the_api():

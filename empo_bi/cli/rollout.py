@@ -10,12 +10,12 @@ import click
 from empo_bi.cli.common import checked_by_the_api, json_option, made_by_option, quiet_option, trust_option
 from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Assignment, as_dict
-from empo_bi.errors import counted
+from empo_bi.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from empo_bi import Solution
     from empo_bi.analysis.captions import Caption
     from empo_bi.results.rollouts import Rollouts
+    from empo_bi.results.solution import Solution
 
 TOLD = 3  # episodes that are told step by step when there are more of them
 
@@ -133,9 +133,9 @@ def _content(rollouts: Rollouts, seed: int, out: str | None, n_told: int) -> dic
     """Everything that is told, as numbers; ``n_told`` episodes step by step."""
     import math
 
-    from empo_bi import probability_by_time
     from empo_bi.analysis.captions import captions_of
     from empo_bi.results.goal_names import label_of
+    from empo_bi.results.occupancy import probability_by_time
 
     solution, n = rollouts.solution, len(rollouts)
     share_HG = rollouts.attained_NHG.mean(axis=0)

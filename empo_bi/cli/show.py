@@ -9,9 +9,10 @@ import click
 
 from empo_bi.cli.common import json_option, made_by_option
 from empo_bi.cli.output import echo, print_json
-from empo_bi.errors import DamagedStoreError, StoreNotFoundError, counted
+from empo_bi.errors import DamagedStoreError, StoreNotFoundError
 from empo_bi.runtime.ordinary_files import is_plain_name
 from empo_bi.runtime.printable import one_line
+from empo_bi.runtime.wording import counted
 
 DAMAGED = "damaged"
 
@@ -32,7 +33,7 @@ def show(path: str, made_by: str | None, as_json: bool) -> None:
       empo-bi show runs/mine                           # what solve left
       empo-bi show runs/mine --json | jq .V_r
     """
-    from empo_bi.batch.manifest import read_manifest
+    from empo_bi.solving.run_manifest import read_manifest
     from empo_bi.store.small_files import Folder
     from empo_bi.store.solution_folders import is_url
 
@@ -61,7 +62,7 @@ def _runs_of(folder: Any, names: list[str]) -> list[str]:
 
 def _manifest_at(folder: Any) -> dict[str, Any] | None:
     """Of a run; one that cannot be read has a status of its own."""
-    from empo_bi.batch.manifest import read_manifest
+    from empo_bi.solving.run_manifest import read_manifest
 
     try:
         return read_manifest(folder)

@@ -25,8 +25,10 @@ from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Compression, Size
 
 if TYPE_CHECKING:
-    from empo_bi import GridWorld, Params, Solution
+    from empo_bi.problem.params import Params
+    from empo_bi.results.solution import Solution
     from empo_bi.results.state_report import StateReport
+    from empo_bi.world.gridworld import GridWorld
 
 
 @click.command(short_help="Solve both phases of a world; keep results, or continue.")
@@ -103,8 +105,9 @@ def solve(
 
 
 def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free: float, profile: Any) -> Solution:
-    from empo_bi import MemoryMonitor, MemoryProfiler
-    from empo_bi import solve as solved
+    from empo_bi.memory.monitor import MemoryMonitor
+    from empo_bi.memory.profiler import MemoryProfiler
+    from empo_bi.solving.solve import solve as solved
 
     profiler = False if profile is None else MemoryProfiler(profile[0], limit=profile[1])
     monitor = MemoryMonitor(min_free, verbose=bool(options["progress"]))
@@ -113,9 +116,9 @@ def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free:
 
 
 def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> dict[str, Any]:
-    from empo_bi import GridWorld
-    from empo_bi.memory.machine import peak_bytes
+    from empo_bi.runtime.machine import peak_bytes
     from empo_bi.solving.enumeration import title_of
+    from empo_bi.world.gridworld import GridWorld
 
     given = {field.name: getattr(solution.params, field.name) for field in fields(solution.params)}
     del given["believed_others_policy"]  # a function; there is none here

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from empo_bi.errors import did_you_mean
+from empo_bi.runtime.wording import did_you_mean
 
 _YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -94,7 +94,7 @@ class Size(click.ParamType):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from empo_bi.memory.sizes import parse_size
+        from empo_bi.runtime.byte_sizes import parse_size
 
         try:
             size: Any = float(value)

@@ -16,7 +16,7 @@ from empo_bi.cli.exits import FINE, NO
 from empo_bi.cli.output import echo, print_json
 
 if TYPE_CHECKING:
-    from empo_bi import GridWorld
+    from empo_bi.world.gridworld import GridWorld
 
 _FACING = ("east", "south", "west", "north")
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
+from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import Bodies, BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.dag.state_index import KeyBook, SharedStateBook, StateBook, StateKeys, StateListBook
-from empo_bi.errors import InvalidStateError, counted, short_repr
+from empo_bi.errors import InvalidStateError
 from empo_bi.memory.accounts import Account, MemoryReport
+from empo_bi.runtime.hooks import provided
+from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.packed import PackedWorld
-
-if TYPE_CHECKING:
-    from empo_bi.export.model import ExportedModel
-
 
 ATTAINED = ("members", "added", "attained")  # arrays of a slice that tell where goals are attained
 
@@ -293,18 +292,22 @@ class Dag:
         >>> model.queries()["goal_0_1"]
         'Pmax=? [F<=8 "goal_0_1"]'
         """
-        from empo_bi.export.drn import write_drn
-
-        return write_drn(self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress)
+        write = provided("Dag.to_drn")
+        written: ExportedModel = write(
+            self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress
+        )
+        return written
 
     def to_umb(
         self, path: Any, *, deciding: int | Sequence[int] | None = None, unrolled: bool = False, overwrite: bool = False,
         progress: bool = True,
     ) -> ExportedModel:  # fmt: skip
         """The same as :meth:`to_drn` in UMB, a binary format that Storm (stormpy 2.0) reads many times faster."""
-        from empo_bi.export.umb import write_umb
-
-        return write_umb(self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress)
+        write = provided("Dag.to_umb")
+        written: ExportedModel = write(
+            self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress
+        )
+        return written
 
     def _entries_of_states(self) -> int:
         """Successors of all (state, profile) pairs, were no body shared; roughly, where levels are not nested."""

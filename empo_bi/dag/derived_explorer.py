@@ -19,7 +19,8 @@ from empo_bi.dag.slices import (
     IndexArray,
     bodies_from,
 )
-from empo_bi.errors import InvalidWorldError, short_repr
+from empo_bi.errors import InvalidWorldError
+from empo_bi.runtime.wording import short_repr
 
 
 class DerivedExplorer(PythonExplorer):

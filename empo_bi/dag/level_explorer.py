@@ -21,7 +21,8 @@ from empo_bi.dag.slices import (
     as_array,
     bodies_from,
 )
-from empo_bi.errors import InvalidWorldError, StoreMismatchError, short_repr
+from empo_bi.errors import InvalidWorldError, StoreMismatchError
+from empo_bi.runtime.wording import short_repr
 
 
 class LevelExplorer(PythonExplorer):

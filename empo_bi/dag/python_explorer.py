@@ -23,9 +23,10 @@ from empo_bi.dag.slices import (
     SliceBuilder,
 )
 from empo_bi.dag.spill import SpillLimit
-from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
+from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
+from empo_bi.runtime.wording import short_repr
 
 MAX_STATES = 10_000_000
 BLOCK_PAIRS = 4096  # (state, profile) pairs a worker expands at a time

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from empo_bi.errors import InvalidWorldError, short_repr
+from empo_bi.errors import InvalidWorldError
+from empo_bi.runtime.wording import short_repr
 from empo_bi.world.model import PROBABILITY_TOLERANCE
 
 if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB each

@@ -29,7 +29,8 @@ from empo_bi.dag.slices import (
     places_in,
     transitions_of,
 )
-from empo_bi.errors import InvalidWorldError, TooManyStatesError, short_repr
+from empo_bi.errors import InvalidWorldError, TooManyStatesError
+from empo_bi.runtime.wording import short_repr
 
 MAX_LEVELS = 100_000  # of a world whose few bodies might go round for ever
 

@@ -11,7 +11,8 @@ import numpy as np
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_world import all_profiles_of, expand_states
 from empo_bi.dag.slices import Rows, as_array, places_in
-from empo_bi.errors import StoreMismatchError, short_repr
+from empo_bi.errors import StoreMismatchError
+from empo_bi.runtime.wording import short_repr
 
 MAX_STATES_ASKED = 25
 

@@ -12,10 +12,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from empo_bi.dag.dag import Dag
+from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.dag.slices import ByteArray, IndexArray
 from empo_bi.export.choices import ChoiceBlock
 from empo_bi.export.labels import ENDS, LabelCount
-from empo_bi.export.model import Content, ExportedModel, export
+from empo_bi.export.model import Content, export
 from empo_bi.runtime.jit import inlined, kernel
 
 NO_NAME = "__NOLABEL__"  # what Storm writes for a choice without a label

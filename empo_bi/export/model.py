@@ -1,4 +1,4 @@
-"""The wiring of an export, and what is known of the file afterwards: :class:`ExportedModel`."""
+"""Writing a model for a model checker, block by block, whatever the format."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from empo_bi import __version__
+from empo_bi._version import __version__
 from empo_bi.dag.dag import Dag
-from empo_bi.errors import counted
+from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.export.choices import ChoiceBlock, Choices
 from empo_bi.export.labels import MEANING_OF_ENDS, GoalLabel, LabelCount, goal_labels
 from empo_bi.export.model_states import ModelStates
@@ -17,64 +17,9 @@ from empo_bi.runtime.atomic_write import appearing, checked_place
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import kept_interrupts
 from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.wording import counted
 from empo_bi.solving.enumeration import title_of
 from empo_bi.world.packed import PackedWorld
-
-OPTIMA = ("max", "min")
-
-
-@dataclass(frozen=True)
-class ExportedModel:
-    """A Markov decision process in a file, as :meth:`Dag.to_drn` and :meth:`Dag.to_umb` write it.
-
-    Attributes
-    ----------
-    path : Path
-    n_states, n_choices, n_transitions : int
-        As Storm counts them; transitions are (choice, successor) pairs.
-    horizon : int
-        The last level, and the largest bound for which properties are exact.
-    is_unrolled : bool
-        Whether a state of the model is a state of the DAG, with the number that ``dag.index_of`` tells; otherwise it is a
-        body, with its number in the DAG (``level.body_S``).
-    labels : dict
-        ``{"goal_0_3": (0, 3)}``: human 0 has attained its goal number 3.
-    never : dict
-        The same for goals that are attained in no state. The file has no such label, and Storm would complain of it.
-    """
-
-    path: Path
-    n_states: int
-    n_choices: int
-    n_transitions: int
-    horizon: int
-    is_unrolled: bool
-    labels: dict[str, tuple[int, int]]
-    never: dict[str, tuple[int, int]]
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path}: {counted(self.n_states, 'state')} ({'one a level' if self.is_unrolled else 'bodies'}), "
-            f"{counted(self.n_choices, 'choice')}, {counted(self.n_transitions, 'transition')}, "
-            f"{counted(len(self.labels), 'goal')}; bound {self.horizon}"
-        )
-
-    def queries(self, optimum: str = "max", bound: int | None = None) -> dict[str, str]:
-        """A property for each label, such as ``Pmax=? [F<=15 "goal_0_3"]``: how likely those who decide can bring it about.
-
-        Parameters
-        ----------
-        optimum : "max" or "min"
-            Whether those who decide want it or want to prevent it.
-        bound : int, optional
-            Steps, at most and by default the horizon.
-        """
-        if optimum not in OPTIMA:
-            raise ValueError(f"optimum={optimum!r}; expected {' or '.join(map(repr, OPTIMA))}")
-        bound = self.horizon if bound is None else bound
-        if isinstance(bound, bool) or bound != int(bound) or not 0 <= bound <= self.horizon:
-            raise ValueError(f"bound={bound!r}; expected a number of steps from 0 to {self.horizon}, the horizon of the DAG")
-        return {label: f'P{optimum}=? [F<={int(bound)} "{label}"]' for label in self.labels}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from empo_bi.memory.sizes import as_text
+from empo_bi.runtime.byte_sizes import as_text
 
 WAYS = ("dense float64", "dense float32", "packed", "compressed")
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from empo_bi.errors import MemoryLimitError
-from empo_bi.memory.machine import resident_bytes
-from empo_bi.memory.sizes import Size, as_text, parse_size
+from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
 from empo_bi.runtime.compilation import compilations
+from empo_bi.runtime.machine import resident_bytes
 
 BASE_BYTES = 200_000_000  # what Python, libraries and compiled kernels take once all are loaded, as measured
 UNLOADED = 12 << 20  # kernels and libraries that are loaded when they are first used

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from empo_bi.errors import MemoryPressureError, short_repr
-from empo_bi.memory.machine import available_and_total, trim, used_bytes
-from empo_bi.memory.sizes import Size, parse_size
+from empo_bi.errors import MemoryPressureError
+from empo_bi.runtime.byte_sizes import Size, parse_size
+from empo_bi.runtime.machine import available_and_total, trim, used_bytes
+from empo_bi.runtime.wording import short_repr
 
 _log = logging.getLogger(__name__)
 

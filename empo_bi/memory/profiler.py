@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.memory.machine import resident_bytes, worker_bytes
-from empo_bi.memory.sizes import Size, as_text, parse_size
 from empo_bi.runtime.atomic_write import appearing
+from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
+from empo_bi.runtime.machine import resident_bytes, worker_bytes
 
 Owners = Callable[[], Mapping[str, int]]
 

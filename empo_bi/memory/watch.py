@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from empo_bi.memory.budget import Budget
-from empo_bi.memory.machine import trim
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.runtime.interrupts import Interrupts
+from empo_bi.runtime.machine import trim
 
 
 class Watch:

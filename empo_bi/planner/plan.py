@@ -13,15 +13,15 @@ from empo_bi.dag.packed_explorer import BLOCK_BYTES
 from empo_bi.dag.python_world import LevelFunction, n_agents_of
 from empo_bi.dag.slices import BYTES_PER_STATE
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, STRETCH_BYTES, UNLOADED
-from empo_bi.memory.machine import available_bytes, resident_bytes, trim
-from empo_bi.memory.sizes import Size, as_text, parse_size
 from empo_bi.planner.growth import Forecast, Range, Series, extrapolated
 from empo_bi.planner.probe import Probe, probe
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
 from empo_bi.runtime.arguments import check_flags, check_function
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
 from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.machine import available_bytes, resident_bytes, trim
 from empo_bi.solving.argument_checks import checked_agents, checked_generator
 from empo_bi.solving.enumeration import check_world, title_of
 from empo_bi.sweep.memory_model import BLOCK_STATES, SweepShape, sizes_within

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.errors import short_repr
+from empo_bi.runtime.wording import short_repr
 
 Belief = Callable[[Any, int, int], Sequence[tuple[float, Any]]]
 

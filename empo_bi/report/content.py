@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import empo_bi
+from empo_bi._version import __version__
 from empo_bi.analysis.agent_policy import over_all_goals
 from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.dag.slices import IndexArray
@@ -241,7 +241,7 @@ def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) 
         },
         "precision": solution.precision.types,
         "versions": {
-            "empo_bi": empo_bi.__version__, "numpy": np.__version__, "Python": platform.python_version(),
+            "empo_bi": __version__, "numpy": np.__version__, "Python": platform.python_version(),
         },
         "embedded": {
             "states": len(choice), "probable": choice.n_probable, "min_probability": choice.min_probability,

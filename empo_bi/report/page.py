@@ -11,9 +11,9 @@ import math
 from importlib.resources import files
 from typing import Any
 
-from empo_bi.errors import counted
 from empo_bi.report.content import Content
 from empo_bi.report.packing import packed
+from empo_bi.runtime.wording import counted
 
 BOARD_TILE = 64  # pixels of a cell, where there is room for as many
 

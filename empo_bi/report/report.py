@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.errors import counted
 from empo_bi.report.content import content_of
 from empo_bi.report.fitting import fitted_page
 from empo_bi.report.page import page_of
@@ -18,6 +17,7 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_kind, check_path
 from empo_bi.runtime.atomic_write import appearing, checked_place
 from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.wording import counted
 
 
 @dataclass(frozen=True)

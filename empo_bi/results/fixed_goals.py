@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
-from empo_bi.errors import short_repr
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.results.goal_names import goal_number
+from empo_bi.runtime.wording import short_repr
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.errors import did_you_mean, short_repr
 from empo_bi.problem.goal_columns import GoalColumns
+from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world.goals import ReachGoal, ReachStatesGoal
 
 LISTED = 20

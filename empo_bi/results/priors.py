@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.identity import world_key
-from empo_bi.errors import short_repr
+from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.problem.params import Params
 from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
+from empo_bi.runtime.wording import short_repr
 from empo_bi.world.gridworld import GridWorld
 
 

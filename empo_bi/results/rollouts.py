@@ -27,6 +27,7 @@ from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.fixed_goals import Pursued
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.hooks import provided
 
 NONE = -1  # after the end
 
@@ -91,9 +92,7 @@ class Rollouts:
     def save(self, path: Any, episode: int = 0, **options: Any) -> Any:
         """Write an episode as a film (``.gif``, ``.mp4``) or as pictures of all steps (``.png``); see
         :func:`empo_bi.analysis.film.save_film`, whose options these are, such as ``episodes=[0, 1], columns=2``."""
-        from empo_bi.analysis.film import save_film
-
-        return save_film(self, path, **({"episodes": [episode]} | options))
+        return provided("Rollouts.save")(self, path, **({"episodes": [episode]} | options))
 
 
 def draw_episodes(

@@ -30,6 +30,7 @@ from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.state_report import StateReport
 from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
+from empo_bi.runtime.hooks import provided
 from empo_bi.store.solved_levels import ARRAYS, ResultLevels
 from empo_bi.sweep.phases import Setting
 
@@ -336,18 +337,14 @@ class Solution:
 
         See :func:`empo_bi.analysis.to_xarray.dataset_of`; needs the extra ``analysis``.
         """
-        from empo_bi.analysis.to_xarray import dataset_of
-
-        return dataset_of(self)
+        return provided("Solution.to_xarray")(self)
 
     def to_pandas(self, quantity: str, **choices: Any) -> pandas.DataFrame:
         """A tidy table of a quantity, one number a row: ``solution.to_pandas("X_h", levels=3)``.
 
         See :func:`empo_bi.analysis.to_pandas.table_of` for the choices; needs the extra ``analysis``.
         """
-        from empo_bi.analysis.to_pandas import table_of
-
-        return table_of(self, quantity, **choices)
+        return provided("Solution.to_pandas")(self, quantity, **choices)
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 
@@ -397,9 +394,7 @@ class Solution:
         return ErrorBounds(rest, work, self._measured if is_known else None)
 
     def _measured(self) -> dict[str, FloatArray]:
-        from empo_bi.accuracy.measured import Measuring  # built on solutions, not the other way round
-
-        return Measuring(self).bounds()
+        return provided("Solution.precision")(self)
 
     def memory_report(self) -> MemoryReport:
         """What is stored how, and by how much smaller than it might be."""

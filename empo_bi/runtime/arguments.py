@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.errors import short_repr
+from empo_bi.runtime.wording import short_repr
 
 
 def check_flags(**flags: Any) -> None:

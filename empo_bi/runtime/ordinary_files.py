@@ -11,7 +11,8 @@ import stat
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from empo_bi.errors import StoreMismatchError, short_repr
+from empo_bi.errors import StoreMismatchError
+from empo_bi.runtime.wording import short_repr
 
 REMEDY = "only ordinary files and folders are read and written there; put a copy in its place, or remove it"
 # Windows has no links to speak of, but two ways to write the end of a line.

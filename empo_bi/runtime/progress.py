@@ -9,10 +9,10 @@ from typing import Any
 
 from tqdm import TqdmWarning
 
-from empo_bi.errors import counted
-from empo_bi.memory.machine import resident_bytes
-from empo_bi.memory.sizes import held_text
+from empo_bi.runtime.byte_sizes import held_text
+from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.printable import printable
+from empo_bi.runtime.wording import counted
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", TqdmWarning)  # in notebooks without ipywidgets: lines will do, and need no warning

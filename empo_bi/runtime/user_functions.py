@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from empo_bi.dag.identity import digest_of
 from empo_bi.errors import MetricError
+from empo_bi.runtime.digests import digest_of
 
 BESIDE = "__empo_bi_beside__"  # where a module has the digest of those that it imports from its own folder
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.identity import world_key
 from empo_bi.dag.python_world import n_agents_of
+from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
 
 

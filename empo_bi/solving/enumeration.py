@@ -12,7 +12,6 @@ from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
 from empo_bi.dag.dag import Dag, GoalTable
 from empo_bi.dag.derived_explorer import DerivedExplorer
 from empo_bi.dag.explorer import Explorer
-from empo_bi.dag.identity import horizon_of, identity_of
 from empo_bi.dag.level_explorer import LevelExplorer
 from empo_bi.dag.levels import Levels, MemoryLevels
 from empo_bi.dag.packed_explorer import BLOCK_BYTES, PackedExplorer
@@ -21,18 +20,20 @@ from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spill import SpillLimit
 from empo_bi.dag.spot_check import check_some_states
-from empo_bi.errors import StoreMismatchError, StoreNotFoundError, did_you_mean, short_repr
+from empo_bi.dag.world_fingerprint import horizon_of, identity_of
+from empo_bi.errors import StoreMismatchError, StoreNotFoundError
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
-from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.arguments import check_flags, check_function, check_kind
 from empo_bi.runtime.blocks import active_cluster, checked_workers
+from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.store.layout import FORMAT, VERSION
 from empo_bi.world.array_world import ArrayWorld, NumberedStates
 from empo_bi.world.gridworld import GridWorld

@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.identity import horizon_of
-from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError, StoreNotFoundError, short_repr
+from empo_bi.dag.world_fingerprint import horizon_of
+from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError, StoreNotFoundError
 from empo_bi.problem.params import params_from
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.enumeration import check_world, enumerate_dag, open_dag
 from empo_bi.solving.pipeline import Solver
+from empo_bi.solving.run_manifest import openable, read_manifest
+from empo_bi.solving.world_reference import WorldReference
+from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, inside, is_url
 from empo_bi.store.solved_levels import ARRAYS
 
@@ -53,8 +57,6 @@ def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress
     >>> again.params.zeta, bool(again.values.V_r[0][0] == first.values.V_r[0][0])
     (2.0, True)
     """
-    from empo_bi.batch.manifest import openable, read_manifest
-    from empo_bi.store.small_files import Folder
 
     check_path("path", path, "the folder or URL of a solution")
     check_flags(trust=trust, progress=progress)
@@ -87,8 +89,6 @@ def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress
 
 def _world_for(folder: Any, run: Any, given: Any, trust: bool) -> Any:
     """The world to open a folder with: what the caller gave or allowed, or data in the folder; None for that of its DAG."""
-    from empo_bi.batch.references import WorldReference
-
     about = None if run is None else run["world"]
     if isinstance(given, str):
         overrides, steps = ((), None) if run is None else (tuple(run["overrides"].items()), run["given_steps"])
@@ -191,7 +191,6 @@ def _with_world(dag: Dag, folder: Any) -> Dag:
 
 def solutions_in(path: Any) -> list[Any]:
     """Places of all solutions in the folder of :func:`solve`, or the place itself if there are none."""
-    from empo_bi.store.small_files import Folder
 
     folder = Folder(path)
     return [(folder / name).place for name in folder.names(SOLUTION)] or [path]

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.identity import digest_of, key_of, world_key
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.python_world import LevelFunction, action_names_of, n_agents_of
 from empo_bi.dag.slices import EXACT
-from empo_bi.errors import DamagedStoreError, StoreMismatchError, did_you_mean
+from empo_bi.dag.world_fingerprint import key_of, world_key
+from empo_bi.errors import DamagedStoreError, StoreMismatchError
 from empo_bi.memory.budget import Budget
-from empo_bi.memory.machine import return_what_is_freed, trim
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler, profiler_of
-from empo_bi.memory.sizes import Size
 from empo_bi.memory.watch import Watch
 from empo_bi.problem.callbacks import has_own_durations
 from empo_bi.problem.goal_columns import GoalColumns
@@ -29,8 +27,12 @@ from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_function, check_kind
 from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.byte_sizes import Size
+from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
+from empo_bi.runtime.machine import return_what_is_freed, trim
 from empo_bi.runtime.progress import say
+from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.argument_checks import check_dag, check_out, checked_agents, checked_generator
 from empo_bi.solving.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.store.solution_folders import (

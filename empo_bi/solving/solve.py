@@ -8,13 +8,13 @@ from typing import Any, TypedDict, Unpack, overload
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_world import LevelFunction
-from empo_bi.errors import did_you_mean
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
-from empo_bi.memory.sizes import Size
 from empo_bi.problem.params import Params
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.argument_checks import check_sequence_of
 from empo_bi.solving.pipeline import Solver
 

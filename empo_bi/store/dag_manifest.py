@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError, StoreVersionError, short_repr
+from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError, StoreVersionError
 from empo_bi.runtime.printable import one_line
+from empo_bi.runtime.wording import short_repr
 from empo_bi.store.layout import FINISHED, FORMAT, ROOT, VERSION, spoken
 from empo_bi.store.records import Json, Unfit, check_dag_manifest, shown
 from empo_bi.store.zarr_files import REMEDY, ZarrFiles

@@ -24,9 +24,9 @@ from empo_bi.errors import (
     StoreMismatchError,
     StoreNotFoundError,
     StoreVersionError,
-    short_repr,
 )
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, STRETCH_BYTES
+from empo_bi.runtime.wording import short_repr
 from empo_bi.store import codec
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import SliceCache

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.errors import InvalidStateError, short_repr
+from empo_bi.errors import InvalidStateError
+from empo_bi.runtime.wording import short_repr
 from empo_bi.store.records import Unfit
 
 _REMEDY = (

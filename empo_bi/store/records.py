@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from empo_bi.errors import short_repr
+from empo_bi.runtime.wording import short_repr
 
 Json = dict[str, Any]
 

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from empo_bi.dag.contents import added_attributes
-from empo_bi.dag.identity import digest_of, key_of
+from empo_bi.dag.object_fingerprint import added_attributes
+from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import StoreNotFoundError
+from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
 from empo_bi.store.solved_levels import ARRAYS, MemoryResults, ResultLevels
 from empo_bi.world.gridworld import GridWorld

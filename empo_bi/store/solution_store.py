@@ -16,8 +16,9 @@ from functools import partial
 import numpy as np
 
 from empo_bi.dag.slices import Bodies
-from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError, short_repr
+from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError
 from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG
+from empo_bi.runtime.wording import short_repr
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.dag_manifest import RootlessStoreError
 from empo_bi.store.encoded import Compression, Json

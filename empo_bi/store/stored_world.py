@@ -7,8 +7,9 @@ import warnings
 from typing import Any
 
 from empo_bi.dag.dag import GoalTable
-from empo_bi.dag.identity import horizon_of, identity_of
-from empo_bi.errors import DamagedStoreError, EmpoError, WorldWarning, short_repr
+from empo_bi.dag.world_fingerprint import horizon_of, identity_of
+from empo_bi.errors import DamagedStoreError, EmpoError, WorldWarning
+from empo_bi.runtime.wording import short_repr
 from empo_bi.store.dag_store import ZarrLevels
 from empo_bi.world.gridworld import GridWorld, load_world
 from empo_bi.world.packed import PackedWorld

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError, counted
+from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.wording import counted
 from empo_bi.store.dag_manifest import UNFINISHED
 from empo_bi.store.dag_store import ZarrLevels
 from empo_bi.store.json_states import JsonStates

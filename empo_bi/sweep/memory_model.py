@@ -12,7 +12,7 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.levels import LevelSizes, MemoryLevels
 from empo_bi.errors import MemoryLimitError
 from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG, STRETCH_BYTES, Budget, Needs
-from empo_bi.memory.sizes import as_text
+from empo_bi.runtime.byte_sizes import as_text
 from empo_bi.sweep.phases import Setting
 
 BLOCK_STATES = 1024  # policies of a block of this size stay in the processor's cache

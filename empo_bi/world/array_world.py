@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from empo_bi.errors import InvalidActionError, InvalidStateError, InvalidWorldError, counted, short_repr
+from empo_bi.errors import InvalidActionError, InvalidStateError, InvalidWorldError
+from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.world.expand import Expansion, KeyArray
 from empo_bi.world.goals import PossibleGoal, ReachStatesGoal, TabularGoalGenerator
 from empo_bi.world.model import PROBABILITY_TOLERANCE, Transitions

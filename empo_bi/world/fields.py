@@ -11,7 +11,7 @@ from operator import index
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.errors import did_you_mean
+from empo_bi.runtime.wording import did_you_mean
 from empo_bi.world import codes
 from empo_bi.world.codes import Door, Kind
 from empo_bi.world.expand import KeyArray, as_keys

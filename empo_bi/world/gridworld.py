@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from empo_bi.errors import InvalidActionError, MissingAgentError, counted
+from empo_bi.errors import InvalidActionError, MissingAgentError
 from empo_bi.runtime.arguments import check_flags
+from empo_bi.runtime.hooks import provided
+from empo_bi.runtime.wording import counted
 from empo_bi.world import codes, text
 from empo_bi.world.encoding import State, StateCodec
 from empo_bi.world.expand import Expansion, KeyArray, expand
@@ -227,12 +229,9 @@ class GridWorld(PackedWorld):
         ``(profile, probabilities, successor indices)`` per profile, and is empty at a terminal state. The result is kept
         until :meth:`clear_dag_cache`; the world is reset.
         """
-        from empo_bi.dag.python_objects import as_python_objects  # the DAG is built on worlds, not the other way round
-        from empo_bi.solving.enumeration import enumerate_dag
-
         if self._dag_cache is None:
             self.reset()
-            self._dag_cache = as_python_objects(enumerate_dag(self, precision="float64", progress=not quiet))
+            self._dag_cache = provided("GridWorld.get_dag")(self, progress=not quiet)
         return self._dag_cache if return_probabilities else self._dag_cache[:3]
 
     def clear_dag_cache(self) -> None:

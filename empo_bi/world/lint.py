@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from empo_bi.errors import did_you_mean, short_repr
+from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world.codes import Action, CellCode, Kind
 from empo_bi.world.source import WorldSource
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi import worlds
-from empo_bi.errors import WorldFileError, WorldNotFoundError, did_you_mean, short_repr
+from empo_bi.errors import WorldFileError, WorldNotFoundError
+from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world.yaml_text import KeyPath, load_yaml
 
 MAX_BYTES = 1_000_000  # a map of 500 x 500 cells fits; more is surely another kind of file

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from empo_bi.errors import WorldFileError, WorldWarning, did_you_mean, short_repr
+from empo_bi.errors import WorldFileError, WorldWarning
+from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, CellCode, Kind
 from empo_bi.world.lint import RELEVANT_KEYS, find_slips, is_list

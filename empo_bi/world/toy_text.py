@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.errors import InvalidWorldError, short_repr
+from empo_bi.errors import InvalidWorldError
+from empo_bi.runtime.wording import short_repr
 from empo_bi.world.goals import ReachStatesGoal
 
 

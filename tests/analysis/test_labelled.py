@@ -248,8 +248,8 @@ def test_humans_with_fewer_goals_have_empty_names_where_others_have_more() -> No
 
 
 def test_what_a_batch_did_not_keep_is_left_out_and_the_rest_is_there(tmp_path: Path) -> None:
-    from empo_bi.batch.spec import KEEPS
     from empo_bi.solving.pipeline import Solver
+    from empo_bi.solving.run_manifest_rules import KEEPS
 
     world = load_world("basics/first_steps", max_steps=3)
     kept = Solver(world, [PARAMS], arrays=frozenset(KEEPS["policies"]), out=tmp_path / "kept", progress=False).solutions()[0]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from empo_bi.batch.batch import told_failures
-from empo_bi.batch.manifest_check import _is_plain, _is_text
+from empo_bi.solving.run_manifest_rules import _is_plain, _is_text
 from empo_bi.store.small_files import Folder
 
 

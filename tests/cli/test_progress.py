@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from empo_bi import Params, TooManyStatesError, enumerate_dag, load_world, open_dag, solve
-from empo_bi.memory.sizes import held_text
 from empo_bi.runtime import progress
+from empo_bi.runtime.byte_sizes import held_text
 from empo_bi.runtime.progress import level_bar
 
 

@@ -21,8 +21,8 @@ from planning_worlds import At, Ring
 from store_tools import environment, run_python
 
 from empo_bi import GridWorld, Params, compute_human_policy_prior, load_world, solve
-from empo_bi.dag.contents import added_attributes
-from empo_bi.dag.identity import key_of
+from empo_bi.dag.object_fingerprint import added_attributes
+from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.results.priors import CallablePrior
 
 # What a user may have in a file of his own. A belief depends on what stands beside it.
@@ -141,7 +141,7 @@ def test_another_process_gives_the_same_keys(users_module: Importer, tmp_path: P
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import users_file
-from empo_bi.dag.identity import key_of
+from empo_bi.dag.world_fingerprint import key_of
 print(json.dumps({name: key_of(thing) for name, thing in users_file.THINGS.items()}))
 """
     for seed in ("1", "2"):
@@ -495,8 +495,10 @@ def test_a_file_that_is_named_like_one_of_pythons_own_is_still_the_users(
     keys = []
     for pace in (1.0, 2.0):
         (tmp_path / "statistics.py").write_text(f"class Habit:\n    def pace(self):\n        return {pace}\n")
-        script = "import sys; sys.path.insert(0, sys.argv[1]); import statistics; from empo_bi.dag.identity import key_of; "
-        child = run_python(script + "print(key_of(statistics.Habit()))", tmp_path)
+        script = "import sys; sys.path.insert(0, sys.argv[1]); import statistics\n"
+        child = run_python(
+            script + "from empo_bi.dag.world_fingerprint import key_of; print(key_of(statistics.Habit()))", tmp_path
+        )
         assert child.returncode == 0, child.stderr
         keys.append(child.stdout.strip())
     assert "None" not in keys

@@ -198,7 +198,7 @@ def test_looking_at_probabilities_takes_little_memory_whatever_the_number_of_pro
 ENUMERATE = """
 import json, sys
 from empo_bi import MemoryLimitError, enumerate_dag, load_world
-from empo_bi.memory.machine import peak_bytes
+from empo_bi.runtime.machine import peak_bytes
 name, steps, limit, store = sys.argv[1:]
 try:
     dag = enumerate_dag(load_world(name, max_steps=int(steps)), store=store or None, memory_limit=int(limit), progress=False)

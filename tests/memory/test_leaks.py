@@ -16,7 +16,7 @@ RUNS = """
 import gc, json, os, sys, tempfile, threading
 import numpy as np
 from empo_bi import load_world, solve
-from empo_bi.memory.machine import resident_bytes, trim
+from empo_bi.runtime.machine import resident_bytes, trim
 out = {"memory": None, "temporary": True}[sys.argv[1]]
 leak = sys.argv[2] == "leak"
 kept, held, sizes = [], [], []

@@ -28,7 +28,7 @@ if group:
 elif headroom != "0":
     resource.setrlimit(resource.RLIMIT_AS, (int(headroom), int(headroom)))
 from empo_bi import Params, load_world, solve
-from empo_bi.memory.machine import peak_bytes
+from empo_bi.runtime.machine import peak_bytes
 params = Params(gamma_h=0.99, gamma_r=0.99, zeta=2, eta=1.1)
 solution = solve(load_world(name, max_steps=int(steps)), params, out=out, memory_limit=int(limit) or None,
                  workers=int(workers), progress=False)

@@ -23,9 +23,9 @@ from empo_bi import (
     compute_robot_policy,
     solve,
 )
-from empo_bi.memory import machine as machine_module
 from empo_bi.memory import monitor as monitor_module
 from empo_bi.memory.budget import Budget
+from empo_bi.runtime import machine as machine_module
 
 GB = 10**9
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from empo_bi import GridWorld, MemoryMonitor, MemoryPressureError, Params, enumerate_dag, load_world, solve
-from empo_bi.memory.machine import available_bytes, used_bytes
+from empo_bi.runtime.machine import available_bytes, used_bytes
 from empo_bi.store.dag_store import ZarrLevels
 
 MB = 1_000_000

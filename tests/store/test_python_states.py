@@ -24,7 +24,7 @@ from empo_bi import (
     load_world,
     open_dag,
 )
-from empo_bi.dag.identity import identity_of
+from empo_bi.dag.world_fingerprint import identity_of
 from empo_bi.store.json_states import JsonStates
 
 plain_values = st.recursive(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from numbers import Real
 
-from empo_bi.memory.machine import available_bytes
+from empo_bi.runtime.machine import available_bytes
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _PRINTED = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))

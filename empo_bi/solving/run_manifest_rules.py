@@ -10,12 +10,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from empo_bi.batch.spec import KEEPS
-from empo_bi.errors import short_repr
 from empo_bi.problem.params import params_from
+from empo_bi.runtime.wording import short_repr
 from empo_bi.sweep.phases import PRECISIONS
 
 Check = Callable[[Any], bool]
+KEEPS = {  # what remains of a run, and which arrays that takes
+    "values": ("vh", "ve", "xh", "qr", "vr"),
+    "policies": ("vh", "qr"),
+    "summary": (),
+}
 MOST_EARLIER = 3  # manifests inside manifests: that of the attempt before, and of the one before that
 
 

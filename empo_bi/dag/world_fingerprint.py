@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
-from empo_bi.dag.contents import digest_of_content, rules_of
+from empo_bi.dag.object_fingerprint import digest_of_content, rules_of
+from empo_bi.runtime.digests import digest
 from empo_bi.world.gridworld import GridWorld
 
 RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys or the numbering of bodies change
@@ -27,25 +27,20 @@ def identity_of(world: Any) -> str | None:
         return _gridworld(world)
     given = getattr(world, "content_key", None)
     if given is not None:
-        return _digest(str(given() if callable(given) else given).encode())
+        return digest(str(given() if callable(given) else given).encode())
     return digest_of_content(world)
 
 
 def _gridworld(world: GridWorld) -> str:
     about, arrays = rules_of(world)
     named = json.dumps({"rules": RULES_VERSION, **about}).encode()
-    return _digest(b"".join([named, *(array.tobytes() for array in arrays)]))
+    return digest(b"".join([named, *(array.tobytes() for array in arrays)]))
 
 
 def world_key(world: Any) -> tuple[str, int | None] | None:
     """Tells a world with its horizon from others; None if that cannot be told."""
     identity = identity_of(world)
     return None if identity is None else (identity, horizon_of(world))
-
-
-def digest_of(text: str) -> str:
-    """A short name for a text, for folders."""
-    return _digest(text.encode())[:12]
 
 
 def key_of(thing: Any) -> str | None:
@@ -55,7 +50,3 @@ def key_of(thing: Any) -> str | None:
     one, or a lambda, cannot be told from others.
     """
     return "none" if thing is None else digest_of_content(thing)
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:40]

@@ -1,0 +1,44 @@
+"""What a run of a batch says of itself, ``manifest.json``, read by everybody who opens runs."""
+
+from __future__ import annotations
+
+from empo_bi.errors import DamagedStoreError, StoreVersionError
+from empo_bi.runtime.wording import short_repr
+from empo_bi.solving.run_manifest_rules import problem_of
+from empo_bi.store.small_files import Folder, Json
+
+FILE = "manifest.json"
+FORMAT, VERSION = "empo_bi run", 1
+REMEDY = "Run its batch again, which does this run again"
+RUNNING, FINISHED, FAILED = "running", "finished", "failed"
+
+
+def read_manifest(folder: Folder) -> Json | None:
+    """What a run says of itself, checked, since its folder may be somebody else's; None if there is no such file.
+
+    Raises
+    ------
+    DamagedStoreError, StoreVersionError
+        If it is not as this version writes it.
+    """
+    found = folder.read_json(FILE)
+    if found is None:
+        if FILE not in folder.names(FILE):
+            return None
+        raise DamagedStoreError(f"{folder}/{FILE}: is not JSON, or far too large. {REMEDY}")
+    if found.get("format") != FORMAT:
+        return None
+    if found.get("version") != VERSION:
+        raise StoreVersionError(
+            f"{folder}/{FILE}: has version {short_repr(found.get('version'), 20)} of the format, this empo_bi reads "
+            f"{VERSION}; use the empo_bi that wrote it"
+        )
+    problem = problem_of(found)
+    if problem is not None:
+        raise DamagedStoreError(f"{folder}/{FILE}: {problem}, which no batch writes. {REMEDY}")
+    return found
+
+
+def openable(manifest: Json) -> Json | None:
+    """The manifest of a solution that can be opened: this one, or that of an earlier attempt."""
+    return manifest if manifest["status"] == FINISHED or manifest.get("store") is not None else manifest.get("before")
