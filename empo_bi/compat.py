@@ -27,7 +27,7 @@ from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.progress import say
 from empo_bi.solving.argument_checks import checked_generator
 from empo_bi.solving.enumeration import check_world, enumerate_dag
-from empo_bi.solving.pipeline import Solver
+from empo_bi.solving.pipeline import Pipeline
 from empo_bi.store.solution_folders import inside
 from empo_bi.world.gridworld import GridWorld
 
@@ -311,7 +311,7 @@ class Run:
         monitor = MemoryMonitor(
             self.min_free_memory_fraction, self.memory_check_interval, self.memory_pause_duration, verbose=not self.quiet
         )
-        solver = Solver(
+        solver = Pipeline(
             self.world, [params], out=out, dag=dag, level_fct=self.level_fct,
             precision="float16" if self.use_float16 else "float64", compression=self.use_compression,
             memory_limit=self.memory_limit, workers=self.workers, progress=not self.quiet, monitor=monitor,

@@ -30,7 +30,7 @@ from empo_bi import (
 )
 from empo_bi.results.attainment_cache import AttainmentCache
 from empo_bi.store.location import place_of
-from empo_bi.store.solution_store import ZarrResults
+from empo_bi.store.solution_store import SolutionStore
 
 # --- signatures -------------------------------------------------------------------------------------------------------
 
@@ -730,7 +730,7 @@ def test_results_of_another_function_of_the_user_are_never_taken_for_those_of_th
 
 
 def archived(folder: Path, name: str) -> list[list[Any]]:
-    store = ZarrResults.open(place_of(folder))
+    store = SolutionStore.open(place_of(folder))
     horizon = int(store.manifest["horizon"])
     return [store.get(t, name).tolist() for t in range(horizon + 1)]
 

@@ -28,7 +28,7 @@ from empo_bi import GoalError, enumerate_dag, solve
 from empo_bi.errors import WorkerDiedError
 from empo_bi.runtime.blocks import active_cluster
 from empo_bi.runtime.cluster import ATTEMPTS, DaskCluster
-from empo_bi.sweep.cluster_blocks import workers_or_errands
+from empo_bi.sweep.cluster_blocks import workers_or_batches
 
 distributed = pytest.importorskip("distributed", reason="the package distributed is not installed: there is no cluster")
 
@@ -75,7 +75,7 @@ def tasks_of(client: Any, function: str) -> int:
 @pytest.fixture
 def went_there(client: Any) -> Callable[[str], int]:
     """How many tasks of a name were computed on the cluster since the test began."""
-    names = ("run_errand", "expand_keys", "expand_states_of")
+    names = ("compute_block_batch", "expand_keys", "expand_states_of")
     before = {name: tasks_of(client, name) for name in names}
     return lambda name: tasks_of(client, name) - before[name]
 
@@ -120,7 +120,7 @@ def test_levels_are_solved_on_the_cluster(kind: str, on_cluster: OnCluster, went
     for ours, theirs in zip(found, expected, strict=True):
         assert_same(ours, theirs)
         assert derived(ours) == derived(theirs)
-    assert went_there("run_errand") >= expected[0].dag.horizon
+    assert went_there("compute_block_batch") >= expected[0].dag.horizon
 
 
 @pytest.mark.parametrize(("kind", "precision"), [("chances", "float64"), ("skipped levels", "float16")])
@@ -136,7 +136,7 @@ def test_values_in_float64_are_the_same(kind: str, on_cluster: OnCluster, went_t
     expected = solved(kind, precision="float64")
     with on_cluster():
         assert_same(solved(kind, precision="float64"), expected)
-    assert went_there("run_errand") >= expected.dag.horizon
+    assert went_there("compute_block_batch") >= expected.dag.horizon
 
 
 def test_several_blocks_travel_together(
@@ -147,14 +147,14 @@ def test_several_blocks_travel_together(
     monkeypatch.setattr("empo_bi.sweep.cluster_blocks.LEAST_STATES", 1000)
     with on_cluster():
         assert_same(solved("nested levels"), expected)
-    assert went_there("run_errand") < 20  # of 224 states on the last level but one
+    assert went_there("compute_block_batch") < 20  # of 224 states on the last level but one
 
 
 def test_small_levels_stay_here(client: Any, went_there: Callable[[str], int]) -> None:
     with joblib.parallel_config(backend="dask", client=client):
         solved("nested levels")
         solved("derived levels")
-    assert [went_there(name) for name in ("run_errand", "expand_keys", "expand_states_of")] == [0, 0, 0]
+    assert [went_there(name) for name in ("compute_block_batch", "expand_keys", "expand_states_of")] == [0, 0, 0]
 
 
 def test_a_set_that_wants_wider_tables_is_given_up_on_the_cluster_too(on_cluster: OnCluster) -> None:
@@ -218,10 +218,10 @@ def test_beliefs_and_priors_are_asked_on_the_cluster(on_cluster: OnCluster, went
     given = solved("durations", PARAMS, human_policy_prior=Together())
     with on_cluster():
         assert_same(solved("durations", believing), expected)
-        assert went_there("run_errand") > 10
+        assert went_there("compute_block_batch") > 10
         found = solved("durations", PARAMS, human_policy_prior=Together())
     assert_same(found, given, ("ve", "xh", "qr", "vr"))
-    assert went_there("run_errand") > 20
+    assert went_there("compute_block_batch") > 20
 
 
 def test_an_error_of_a_users_function_on_the_cluster_names_the_state(on_cluster: OnCluster) -> None:
@@ -335,8 +335,8 @@ def test_any_other_backend_of_joblib_is_a_cluster(on_cluster: OnCluster, tmp_pat
 
 def test_blocks_on_the_way_count_as_blocks_in_work(client: Any) -> None:
     """So that a memory limit, which decides how large blocks are, holds here as well."""
-    assert workers_or_errands(3, 64) == 3
+    assert workers_or_batches(3, 64) == 3
     with joblib.parallel_config(backend="dask", client=client):
-        assert workers_or_errands(1, 64) == 2 * 4  # four blocks of 1024 states for each of two workers
-        assert workers_or_errands(9, 64) == 9
-        assert workers_or_errands(1, 1 << 20) == 2
+        assert workers_or_batches(1, 64) == 2 * 4  # four blocks of 1024 states for each of two workers
+        assert workers_or_batches(9, 64) == 9
+        assert workers_or_batches(1, 1 << 20) == 2

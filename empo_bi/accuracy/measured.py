@@ -33,7 +33,7 @@ _STEEP = 690.0  # a rate of discount beyond which the engine's factor is not the
 Found = dict[str, npt.NDArray[Any]]
 
 
-class Measuring:
+class ErrorPass:
     """Both phases of a solution once more, with bounds."""
 
     def __init__(self, solution: Solution) -> None:
@@ -218,4 +218,4 @@ def _largest(off: Any) -> float:
 
 def bounds_of(solution: Solution) -> dict[str, FloatArray]:
     """By quantity, a bound of the error on each level; behind ``solution.precision``."""
-    return Measuring(solution).bounds()
+    return ErrorPass(solution).bounds()

@@ -11,7 +11,7 @@ import numpy as np
 
 from empo_bi.dag.python_world import action_names_of
 from empo_bi.problem.goal_columns import bits_of
-from empo_bi.results.fixed_goals import Pursued
+from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.results.solution import Solution
@@ -91,7 +91,7 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
     if not -len(rollouts) <= i < len(rollouts):
         raise IndexError(f"episode {i}: there are episodes 0 to {len(rollouts) - 1}")
     solution, states = rollouts.solution, rollouts.states(i)
-    pursued = Pursued.of(solution.goal_columns, rollouts.goals)
+    pursued = PursuedGoals.of(solution.goal_columns, rollouts.goals)
     names = action_names_of(solution.world)
     n_steps = len(states) - 1
     attained_HG = np.zeros((len(solution.humans), solution.goal_columns.n_goals), dtype=bool)
@@ -156,7 +156,7 @@ def _pursued(solution: Solution, human: int, goal: Any, notes: dict[int, list[Go
     return next(iter(here), None) or _note(solution, human, goal, math.nan, attained_HG)
 
 
-def _probability_of_actions(solution: Solution, where: tuple[int, int], profile: int, pursued: Pursued) -> float:
+def _probability_of_actions(solution: Solution, where: tuple[int, int], profile: int, pursued: PursuedGoals) -> float:
     t, place = where
     (play,) = solution.plays(t, np.array([place]), pursued)
     weight_J = play.profile_weights()[0]

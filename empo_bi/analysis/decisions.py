@@ -13,7 +13,7 @@ import numpy as np
 
 from empo_bi.analysis.quantities import robot_profile_names
 from empo_bi.dag.slices import FloatArray, IndexArray
-from empo_bi.results.joint_policy import Play
+from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.wording import short_repr
 
@@ -76,7 +76,7 @@ def decision_at(solution: Solution, state: Any) -> Decision:
     )
 
 
-def successors_by_robots(play: Play) -> tuple[IndexArray, FloatArray]:
+def successors_by_robots(play: JointPolicy) -> tuple[IndexArray, FloatArray]:
     """For the first state of a block: N bodies that may follow, ascending, and their probability by robot profile (R, N)."""
     profiles = play.profiles
     weight_J = play.profile_weights()[0]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from empo_bi.analysis.captions import Caption, captions_of
 from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, font, number
 from empo_bi.results.rollouts import Rollouts
-from empo_bi.runtime.atomic_write import appearing, checked_place
+from empo_bi.runtime.atomic_write import atomic_write, checked_place
 from empo_bi.runtime.extras import needed
 from empo_bi.runtime.wording import short_repr
 from empo_bi.world.gridworld import GridWorld
@@ -109,7 +109,7 @@ def save_film(
         needed("imageio", "movies"), needed("av", "movies")
     needed("PIL.Image", "analysis")
     film = _Film(rollouts, list(episodes), tile or (SHEET_TILE if suffix == ".png" else TILE), overlay)
-    with appearing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         if suffix == ".png":
             _write_png(unfinished, film.sheet(columns))
         elif suffix == ".gif":

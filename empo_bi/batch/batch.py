@@ -16,7 +16,7 @@ from empo_bi.batch.runs import Run, runs_of
 from empo_bi.batch.shared_passes import passes_of
 from empo_bi.batch.spec import BatchSpec, read_spec
 from empo_bi.batch.table import Table
-from empo_bi.batch.work import Pass, Wishes, do_pass
+from empo_bi.batch.work import BatchSettings, Pass, do_pass
 from empo_bi.batch.workers import Workers, check_backend, workers_for
 from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError
 from empo_bi.runtime.arguments import check_flags, check_path
@@ -75,7 +75,7 @@ class BatchResult:
         lines = [f"{counted(len(self.table), 'run')}: {self.n_finished:,} finished{before}, {len(failed):,} failed"
                  + (f", {outdated:,} of which more is asked now" if outdated else "")
                  + (f", {missing:,} not done" if missing else "")]  # fmt: skip
-        lines += [f"  failed: {line}" for line in told_failures(failed)]
+        lines += [f"  failed: {line}" for line in failure_lines(failed)]
         if failed:
             lines.append("  (--retry-failed, in Python retry_failed=True, tries them again)")
         place = f"{self.folder}/table.csv"
@@ -92,7 +92,7 @@ class BatchResult:
         ]
 
 
-def told_failures(rows: Sequence[Json]) -> list[str]:
+def failure_lines(rows: Sequence[Json]) -> list[str]:
     """Failures of one world with one error in one line."""
     groups: dict[tuple[str, str], list[Json]] = {}
     for row in rows:
@@ -297,7 +297,7 @@ class _Batch:
     def _work_on(self, runs: Sequence[Run], workers: Workers, bar: Any, *, progress: bool) -> None:
         """Do all passes. After a crash, what was in work is tried alone, and what had not begun is begun again."""
         spec = self._spec
-        wishes = Wishes(
+        settings = BatchSettings(
             out=str(self._folder), call=self._call, asked=self._asked, precision=spec.precision, per_goal=spec.per_goal,
             rollouts=spec.rollouts, metrics=spec.metrics, memory_limit=spec.memory_limit, max_states=spec.max_states,
             sharing=workers.sharing, parent=workers.parent, progress=progress,
@@ -307,7 +307,7 @@ class _Batch:
         left, n_in_vain = list(runs), 0
         while left:
             try:
-                self._do_passes(passes_of(left, keeps, self._before, wishes, workers.n), workers, bar)
+                self._do_passes(passes_of(left, keeps, self._before, settings, workers.n), workers, bar)
                 return
             except workers.crashes as error:
                 say("a worker died; what was in work is tried again, each run in a process of its own")
@@ -317,7 +317,7 @@ class _Batch:
                     if found is None or found["call"] != self._call:  # it has not begun
                         continue
                     if found["status"] == manifests.RUNNING:
-                        self._try_alone(Pass((run,), keeps[run.key], wishes, self._before), workers)
+                        self._try_alone(Pass((run,), keeps[run.key], settings, self._before), workers)
                     else:
                         self._settled[run.key] = found
                     bar.update(1)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 
 from empo_bi.batch.runs import Run
-from empo_bi.batch.work import RUNS_AT_ONCE, Pass, Wishes
+from empo_bi.batch.work import RUNS_AT_ONCE, BatchSettings, Pass
 from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.small_files import Json
 from empo_bi.store.solution_folders import is_url
 
 
 def passes_of(
-    runs: Iterable[Run], keeps: Mapping[str, str], before: Mapping[str, Json], wishes: Wishes, workers: int
+    runs: Iterable[Run], keeps: Mapping[str, str], before: Mapping[str, Json], settings: BatchSettings, workers: int
 ) -> list[Pass]:
     """Runs of one world and horizon in passes, those whose humans are the same side by side; the longest horizons first.
 
@@ -22,16 +22,16 @@ def passes_of(
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         # At URLs there are no locks, so that one worker has to do all that needs one DAG.
-        groups.setdefault((run.about["key"], "" if is_url(wishes.out) else keeps[run.key]), []).append(run)
+        groups.setdefault((run.about["key"], "" if is_url(settings.out) else keeps[run.key]), []).append(run)
     passes = []
     for group in groups.values():
         group.sort(key=_humans_of)
         keep = max((keeps[run.key] for run in group), key=lambda keep: len(KEEPS[keep]))
-        n = 1 if is_url(wishes.out) else max(math.ceil(len(group) / RUNS_AT_ONCE), min(workers, len(group) // 2))
+        n = 1 if is_url(settings.out) else max(math.ceil(len(group) / RUNS_AT_ONCE), min(workers, len(group) // 2))
         size = math.ceil(len(group) / max(1, n))
         for i in range(0, len(group), size):
             some = tuple(group[i : i + size])
-            passes.append(Pass(some, keep, wishes, {run.key: before[run.key] for run in some if run.key in before}))
+            passes.append(Pass(some, keep, settings, {run.key: before[run.key] for run in some if run.key in before}))
     return sorted(passes, key=lambda work: -(work.runs[0].steps or 0))
 
 

@@ -32,7 +32,7 @@ from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
 from empo_bi.solving import run_manifest
 from empo_bi.solving.enumeration import enumerate_dag
-from empo_bi.solving.pipeline import Solver
+from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.small_files import Folder, Json
 from empo_bi.store.solution_folders import SOLUTION, is_url
@@ -49,12 +49,12 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Wishes:
+class BatchSettings:
     """What is wanted of all runs of a batch.
 
     Attributes
     ----------
-    call : of ``run_batch`` that wishes this; ``asked`` is what manifests say of it
+    call : of ``run_batch`` that made them; ``asked`` is what manifests say of it
     sharing : workers on one machine, which share its memory where there is no limit
     parent : the process without which a worker is to end; 0 for none
     progress : whether levels show how far they are, besides runs
@@ -80,12 +80,12 @@ class Pass:
 
     runs: tuple[Run, ...]
     keep: str
-    wishes: Wishes
+    settings: BatchSettings
     before: dict[str, Json] = field(default_factory=dict)
 
     @property
     def folder(self) -> Folder:
-        return Folder(self.wishes.out)
+        return Folder(self.settings.out)
 
     def folder_of(self, run: Run) -> Folder:
         return self.folder / "runs" / run.folder_name
@@ -93,19 +93,19 @@ class Pass:
     @property
     def memory_limit(self) -> Any:
         """What the process may hold: what was said, or its share of what there is."""
-        given = self.wishes.memory_limit
-        return int(0.8 * available_bytes() / self.wishes.sharing) + resident_bytes() if given is None else given
+        given = self.settings.memory_limit
+        return int(0.8 * available_bytes() / self.settings.sharing) + resident_bytes() if given is None else given
 
     def begun(self, run: Run) -> Json:
-        asked = {**self.wishes.asked, "keep": self.keep}
-        return manifests.begun(run, asked, self.wishes.asked, self.wishes.call, self.before.get(run.key))
+        asked = {**self.settings.asked, "keep": self.keep}
+        return manifests.begun(run, asked, self.settings.asked, self.settings.call, self.before.get(run.key))
 
 
 class _TakenOverError(StoreError):
     """Another call of the batch does what this worker does."""
 
 
-class _Told:
+class _Manifests:
     """Manifests of the runs of a pass, in their folders and here."""
 
     def __init__(self, work: Pass) -> None:
@@ -143,7 +143,7 @@ class _Told:
     def _is_ours(self, run: Run) -> bool:
         """Whether no later call has taken a run over, as happens when a worker of a cluster outlives its caller."""
         found = run_manifest.read_manifest(self._work.folder_of(run))
-        return found is None or found["call"] == self._work.wishes.call
+        return found is None or found["call"] == self._work.settings.call
 
     def after_level(self, runs: Sequence[Run]) -> Callable[[int, int, int], None]:
         """Lets go of runs that a later call has taken over, and is waiting for."""
@@ -167,15 +167,15 @@ class _Told:
 
 def do_pass(work: Pass) -> dict[str, Json]:
     """Solve runs, and write what came of each to its folder; returns their manifests, by key. Failures are among them."""
-    if work.wishes.parent:
-        _end_with(work.wishes.parent)
+    if work.settings.parent:
+        _end_with(work.settings.parent)
     reset_peak()
-    told = _Told(work)
+    told = _Manifests(work)
     told.begin()
     runs = [run for run in work.runs if told.manifests[run.key]["status"] == manifests.RUNNING]
-    in_worker = bool(work.wishes.parent)  # several of which share a terminal
+    in_worker = bool(work.settings.parent)  # several of which share a terminal
     with told.failures(runs), _warnings_logged(told, runs), compilations.quiet(in_worker):
-        metrics = [_unchanged(reference.load(), work.wishes.asked) for reference in work.wishes.metrics]
+        metrics = [_unchanged(reference.load(), work.settings.asked) for reference in work.settings.metrics]
         world = work.runs[0].world.load_again(work.runs[0].given_steps, work.runs[0].about)
         start = time.perf_counter()
         dag, kept_at = _patiently(lambda: _dag_of(world, work), lambda error: told.log(runs, f"waiting: {error}"))
@@ -226,7 +226,7 @@ def _end_with(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def _warnings_logged(told: _Told, runs: Sequence[Run]) -> Iterator[None]:
+def _warnings_logged(told: _Manifests, runs: Sequence[Run]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
@@ -236,8 +236,8 @@ def _warnings_logged(told: _Told, runs: Sequence[Run]) -> Iterator[None]:
 
 def _dag_of(world: Any, work: Pass) -> tuple[Dag, str | None]:
     """The DAG, and where it is kept below the batch's folder; None for a small one, which stays in memory."""
-    options: Json = {"precision": EXACT, "progress": work.wishes.progress, "memory_limit": work.memory_limit}
-    most, name = work.wishes.max_states, f"dags/{work.runs[0].about['key']}"
+    options: Json = {"precision": EXACT, "progress": work.settings.progress, "memory_limit": work.memory_limit}
+    most, name = work.settings.max_states, f"dags/{work.runs[0].about['key']}"
     if not (work.folder / name).names():
         try:
             dag = enumerate_dag(world, max_states=SMALL_BODIES if most is None else min(SMALL_BODIES, most), **options)
@@ -273,7 +273,7 @@ class _Task:
     """What solving needs to know, whichever of the runs are solved."""
 
     work: Pass
-    told: _Told
+    told: _Manifests
     world: Any
     dag: Dag
     kept_at: str | None
@@ -320,25 +320,25 @@ def _is_there(task: _Task, run: Run) -> bool:
 
 def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
     stays_in_memory = task.work.keep == "summary" and task.kept_at is None
-    return Solver(
+    return Pipeline(
         task.world,
         [Params(**run.params) for run in runs],
         folders=None if stays_in_memory else [task.work.folder_of(run).place for run in runs],
         arrays=frozenset(KEEPS[task.work.keep] or ARRAYS),
         dag=task.dag,
-        precision=task.work.wishes.precision,
+        precision=task.work.settings.precision,
         memory_limit=task.work.memory_limit,
-        progress=task.work.wishes.progress,
+        progress=task.work.settings.progress,
         after_level=task.told.after_level(runs),
     ).solutions()
 
 
 def _tell(task: _Task, run: Run, solution: Solution, timings: Json) -> None:
     """Write down what a solution says, and then let go of what is not to be kept."""
-    wishes, start = task.work.wishes, time.perf_counter()
-    columns = columns_of(solution, per_goal=wishes.per_goal)
-    if wishes.rollouts:
-        columns |= rollout_columns(solution, wishes.rollouts, run.rollout_seed)
+    settings, start = task.work.settings, time.perf_counter()
+    columns = columns_of(solution, per_goal=settings.per_goal)
+    if settings.rollouts:
+        columns |= rollout_columns(solution, settings.rollouts, run.rollout_seed)
     log = f"{solution.dag.n_states:,} states, V_r = {columns['V_r']:.7g}"
     failures, metric_columns = [], {}
     for metric in task.metrics:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from empo_bi.cli.common import checked_by_the_api, json_option, quiet_option
+from empo_bi.cli.common import as_usage_errors, json_option, quiet_option
 from empo_bi.cli.exits import FINE, UNFINISHED
 from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Size
@@ -56,7 +56,7 @@ def batch(
     from empo_bi.batch.batch import look_at_batch, run_batch
 
     options = {"out": out, "workers": workers, "memory_limit": memory_limit, "keep": keep}
-    with checked_by_the_api():
+    with as_usage_errors():
         if dry_run:
             result = look_at_batch(spec, **options)
         else:

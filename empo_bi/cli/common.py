@@ -67,7 +67,7 @@ def agent_options(command: Function) -> Function:
 
 
 @contextlib.contextmanager
-def checked_by_the_api() -> Iterator[None]:
+def as_usage_errors() -> Iterator[None]:
     """Around calls of functions whose ``ValueError`` and ``TypeError`` tell what was wrong with what they were given.
 
     Elsewhere such errors would be ours, and nobody should be told to look for a mistake of his own.
@@ -84,12 +84,12 @@ def loaded(world: str, changes: Iterable[tuple[str, Any]], strict: bool, steps: 
     from empo_bi.world.gridworld import load_world
 
     overrides = as_dict(changes, "--set") | ({} if steps is None else {"max_steps": steps})
-    with checked_by_the_api():
+    with as_usage_errors():
         return load_world(world, strict=strict, **overrides)
 
 
 def params_of(given: Iterable[tuple[str, Any]]) -> Params:
     from empo_bi.problem.params import Params
 
-    with checked_by_the_api():
+    with as_usage_errors():
         return Params(**as_dict(given, "--param"))

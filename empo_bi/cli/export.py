@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from empo_bi.cli.common import checked_by_the_api, json_option, loaded, quiet_option, world_options
+from empo_bi.cli.common import as_usage_errors, json_option, loaded, quiet_option, world_options
 from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Numbers, Size
 
@@ -54,7 +54,7 @@ def export(
     with enumerate_dag(
         world_model, precision="exact", store=None if memory_limit is None else True, memory_limit=memory_limit,
         progress=not quiet,
-    ) as dag, checked_by_the_api():  # fmt: skip
+    ) as dag, as_usage_errors():  # fmt: skip
         write = dag.to_drn if Path(out).suffix.lower() == ".drn" else dag.to_umb
         model = write(out, deciding=deciding, unrolled=unrolled, overwrite=force, progress=not quiet)
     if as_json:

@@ -10,7 +10,7 @@ import click
 
 from empo_bi.cli.common import (
     agent_options,
-    checked_by_the_api,
+    as_usage_errors,
     json_option,
     loaded,
     param_option,
@@ -63,7 +63,7 @@ def plan(
     from empo_bi.planner.plan import plan as planned
 
     params, world_model = params_of(given), loaded(world, changes, strict)
-    with checked_by_the_api():
+    with as_usage_errors():
         found = planned(
             world_model, params, steps=steps, memory=memory, workers=workers, seconds=seconds, max_levels=max_levels,
             phase_2=not phase_1_only, human_agent_indices=humans, robot_agent_indices=robots, progress=not quiet,

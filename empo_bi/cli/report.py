@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from empo_bi.cli.common import checked_by_the_api, json_option, made_by_option, quiet_option, trust_option
+from empo_bi.cli.common import as_usage_errors, json_option, made_by_option, quiet_option, trust_option
 from empo_bi.cli.output import echo, print_json
 
 
@@ -46,7 +46,7 @@ def report(
         checked_place(out, force)  # before anything long begins
     except OSError as error:
         raise click.UsageError(str(error)) from error
-    with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution, checked_by_the_api():
+    with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution, as_usage_errors():
         written = write_report(
             solution, out, min_probability=min_probability, max_states=max_states, title=title, overwrite=force,
             progress=not quiet,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from empo_bi.cli.common import checked_by_the_api, json_option, made_by_option, quiet_option, trust_option
+from empo_bi.cli.common import as_usage_errors, json_option, made_by_option, quiet_option, trust_option
 from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Assignment, as_dict
 from empo_bi.runtime.wording import counted
@@ -71,7 +71,7 @@ def rollout(
     _check_file(out, force)
     with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution:
         pursued = {human: _goal_of(solution, human, text) for human, text in _by_human(goals).items()}
-        with checked_by_the_api():
+        with as_usage_errors():
             rollouts = solution.rollouts(episodes, seed, pursued)
             if out is not None:
                 _save(rollouts, out, tile=tile, seconds_per_step=pace, overlay=not plain, columns=columns, overwrite=force)

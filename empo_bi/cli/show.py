@@ -122,14 +122,14 @@ def _batch(manifests: dict[str, dict[str, Any] | None], n_others: int) -> dict[s
 
 
 def _told(content: dict[str, Any], folder: Any) -> str:
-    from empo_bi.batch.batch import told_failures
+    from empo_bi.batch.batch import failure_lines
 
     lines = [
         f"{counted(content['runs'], 'run')}: " + ", ".join(f"{n:,} {status}" for status, n in content["status"].items()),
         "worlds: " + ", ".join(f"{name} ({n:,})" for name, n in content["worlds"].items()),
         f"solving took {content['seconds']:.3g} s of the workers' time",
     ]
-    lines += [f"  failed: {line}" for line in told_failures(content["failed"])]
+    lines += [f"  failed: {line}" for line in failure_lines(content["failed"])]
     if content["others"]:
         lines.append(f"{counted(content['others'], 'other run')} of earlier calls in {folder}/runs, which may be deleted")
     return "\n".join([*lines, f"table: {folder}/table.csv"])

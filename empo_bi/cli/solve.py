@@ -11,7 +11,7 @@ import click
 
 from empo_bi.cli.common import (
     agent_options,
-    checked_by_the_api,
+    as_usage_errors,
     json_option,
     loaded,
     param_option,
@@ -111,7 +111,7 @@ def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free:
 
     profiler = False if profile is None else MemoryProfiler(profile[0], limit=profile[1])
     monitor = MemoryMonitor(min_free, verbose=bool(options["progress"]))
-    with checked_by_the_api():
+    with as_usage_errors():
         return solved(world, params, monitor=monitor, memory_profile=profiler, **options)
 
 

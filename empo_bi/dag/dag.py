@@ -14,7 +14,7 @@ from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import Bodies, BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
-from empo_bi.dag.state_index import KeyBook, SharedStateBook, StateBook, StateKeys, StateListBook
+from empo_bi.dag.state_index import KeyStateIndex, ListStateIndex, SharedStateIndex, StateIndex, StateKeys
 from empo_bi.errors import InvalidStateError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.runtime.hooks import provided
@@ -69,12 +69,12 @@ class Dag:
         self._first_state = np.cumsum([0, *self.level_sizes])
         self._expanded: list[Bodies] = []  # by level, once somebody asks
         self._level_of_body: npt.NDArray[np.int32] | None = None  # likewise, where bodies are not shared
-        self._book: StateBook
+        self._book: StateIndex
         codec = world if isinstance(world, PackedWorld) else keys
         if codec is not None:
-            self._book = KeyBook(codec, levels)
+            self._book = KeyStateIndex(codec, levels)
         else:
-            self._book = SharedStateBook(levels) if shares_bodies else StateListBook(levels)
+            self._book = SharedStateIndex(levels) if shares_bodies else ListStateIndex(levels)
 
     def __repr__(self) -> str:
         return f"<Dag: {self.summary()}>"
@@ -139,7 +139,7 @@ class Dag:
         ``places`` is a range of step 1, or an array.
         """
         t = self._checked_level(t)
-        if not isinstance(self._book, KeyBook):
+        if not isinstance(self._book, KeyStateIndex):
             return None
         members = self.levels.members(t)
         if isinstance(places, range):

@@ -15,7 +15,7 @@ from empo_bi.runtime.wording import short_repr
 from empo_bi.world.expand import KeyArray
 
 
-class StateBook(Protocol):
+class StateIndex(Protocol):
     """Translates between states and (level, body)."""
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
@@ -38,7 +38,7 @@ class StateKeys(Protocol):
         """States of keys."""
 
 
-class KeyBook:
+class KeyStateIndex:
     """Bodies of a packed world; the level is the step."""
 
     def __init__(self, codec: StateKeys, levels: Levels) -> None:
@@ -86,7 +86,7 @@ class KeyBook:
         return [(int(steps[0]), body)] if body >= 0 else []
 
 
-class StateListBook:
+class ListStateIndex:
     """States of a Python world, each of which is a body of its own."""
 
     def __init__(self, levels: Levels) -> None:
@@ -111,7 +111,7 @@ class StateListBook:
         return [self._found[state]] if state in self._found else []
 
 
-class SharedStateBook:
+class SharedStateIndex:
     """States of a time-homogeneous Python world: the first element is the step, the rest is the body."""
 
     def __init__(self, levels: Levels) -> None:

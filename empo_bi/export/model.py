@@ -13,7 +13,7 @@ from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.export.choices import ChoiceBlock, Choices
 from empo_bi.export.labels import MEANING_OF_ENDS, GoalLabel, LabelCount, goal_labels
 from empo_bi.export.model_states import ModelStates
-from empo_bi.runtime.atomic_write import appearing, checked_place
+from empo_bi.runtime.atomic_write import atomic_write, checked_place
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import kept_interrupts
 from empo_bi.runtime.progress import level_bar
@@ -72,7 +72,7 @@ def export(
     count, n_choices, n_branches = LabelCount(labels), 0, 0
     # Levels of an array world may end before its horizon, where all states are terminal.
     last_step = dag.world.max_steps if isinstance(dag.world, PackedWorld) else dag.horizon
-    with appearing(file) as unfinished, kept_interrupts() as interrupts:
+    with atomic_write(file) as unfinished, kept_interrupts() as interrupts:
         bar = level_bar(f"writing {file.name}", dag.horizon + 1, progress, n_states=states.n_states)
         with unfinished.open("wb") as handle, bar:
             writer = writer_for(handle, file.parent, content)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.runtime.atomic_write import appearing
+from empo_bi.runtime.atomic_write import atomic_write
 from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
 from empo_bi.runtime.machine import resident_bytes, worker_bytes
 
@@ -219,7 +219,7 @@ class MemoryProfiler:
         """``memory_profile.txt``, and ``memory_profile.png`` where matplotlib is installed. Returns what was written."""
         folder.mkdir(parents=True, exist_ok=True)
         text = folder / "memory_profile.txt"
-        with appearing(text) as unfinished:
+        with atomic_write(text) as unfinished:
             unfinished.write_text(self.report() + "\n", encoding="utf-8")
         if not self.snapshots:
             return [text]
@@ -229,7 +229,7 @@ class MemoryProfiler:
             return [text]
         figure = Figure(figsize=(9, 4.5), layout="constrained")  # none of pyplot's, which notebooks would show
         self.plot(figure.add_subplot())
-        with appearing(folder / "memory_profile.png") as unfinished:
+        with atomic_write(folder / "memory_profile.png") as unfinished:
             figure.savefig(unfinished, dpi=120)
         return [text, folder / "memory_profile.png"]
 

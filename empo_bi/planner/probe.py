@@ -23,7 +23,7 @@ from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.runtime.progress import level_bar
 from empo_bi.solving.enumeration import explorer_for
-from empo_bi.solving.pipeline import Solver
+from empo_bi.solving.pipeline import Pipeline
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.world.gridworld import GridWorld
 
@@ -192,7 +192,7 @@ class _Trial:
         dag = Dag(world, _first_of(levels), n_profiles=n_profiles, shares_bodies=shares_bodies)
         dag.precision = EXACT
         params = [options.get("params", Params())]
-        solver = Solver(world, params, dag=dag, progress=False, **{k: v for k, v in options.items() if k != "params"})
+        solver = Pipeline(world, params, dag=dag, progress=False, **{k: v for k, v in options.items() if k != "params"})
         columns = GoalColumns(LevelBlocks(dag, BLOCK_STATES), solver.humans, solver.generator)
         self.n_columns, self.goals_by_state = columns.n_columns, not columns.is_fixed
         self.seconds_per_state, self.result_ratio = 5e-6, 0.5  # guesses, should the trial fail

@@ -15,7 +15,7 @@ from empo_bi.report.state_selection import MIN_PROBABILITY, choose
 from empo_bi.report.survey import survey
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_kind, check_path
-from empo_bi.runtime.atomic_write import appearing, checked_place
+from empo_bi.runtime.atomic_write import atomic_write, checked_place
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.wording import counted
 
@@ -96,6 +96,6 @@ def write_report(
     else:
         choice = choose(solution, found, min_probability=float(min_probability), max_states=int(max_states))
         page = page_of(content_of(solution, found, choice, title)).encode("utf-8")
-    with appearing(file) as unfinished:
+    with atomic_write(file) as unfinished:
         unfinished.write_bytes(page)
     return ReportFile(file, len(page), solution.dag.n_states, int(found.reached_T.sum()), len(choice))

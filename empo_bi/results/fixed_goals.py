@@ -19,7 +19,7 @@ from empo_bi.runtime.wording import short_repr
 
 
 @dataclass(frozen=True)
-class Pursued:
+class PursuedGoals:
     """Who pursues what. An empty one changes nothing.
 
     Attributes
@@ -33,7 +33,7 @@ class Pursued:
     column_of: dict[int, int]
 
     @classmethod
-    def of(cls, columns: GoalColumns, goals: Mapping[int, Any] | None) -> Pursued:
+    def of(cls, columns: GoalColumns, goals: Mapping[int, Any] | None) -> PursuedGoals:
         """Check goals as users give them, ``{human: goal}``."""
         if goals is not None and not isinstance(goals, Mapping):
             raise TypeError(f"goals is {short_repr(goals)}; give {{human: goal}}, such as {{0: solution.goals[0][3]}}")

@@ -24,7 +24,7 @@ BELOW_ONE = np.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Play:
+class JointPolicy:
     """A block of states with what everybody does there.
 
     The humans play ``pi_MAX``, policies by goal (M, A, X) to be weighted by ``weight_NX``, or, where another prior tells,

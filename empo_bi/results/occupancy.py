@@ -16,7 +16,7 @@ import numpy as np
 
 from empo_bi.dag.slices import BoolArray, FloatArray, as_array
 from empo_bi.events import Event, indicator_of
-from empo_bi.results.fixed_goals import Pursued
+from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.solution import Solution
 
 
@@ -30,7 +30,7 @@ class Forward:
 
     def __init__(self, solution: Solution, n_kinds: int = 1, goals: Mapping[int, Any] | None = None) -> None:
         """``goals`` are what some humans pursue, see :meth:`Solution.rollouts`."""
-        self._solution, self._pursued = solution, Pursued.of(solution.goal_columns, goals)
+        self._solution, self._pursued = solution, PursuedGoals.of(solution.goal_columns, goals)
         self.ended_N = np.zeros(n_kinds)
 
     def __iter__(self) -> Iterator[tuple[int, FloatArray]]:

@@ -25,7 +25,7 @@ from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
-from empo_bi.results.fixed_goals import Pursued
+from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.hooks import provided
 
@@ -101,7 +101,7 @@ def draw_episodes(
     """Draw ``n`` episodes; a level's policies are computed once, for those states in which some episode is."""
     if index(n) < 1:
         raise ValueError(f"n={n}; draw at least one episode")
-    pursued = Pursued.of(solution.goal_columns, goals)
+    pursued = PursuedGoals.of(solution.goal_columns, goals)
     dag, horizon = solution.dag, solution.dag.horizon
     uniform_NT = np.random.Generator(np.random.PCG64(seed)).random((n, horizon))
     level_NT, place_NT = np.full((2, n, horizon + 1), NONE, dtype=np.int32)
@@ -150,7 +150,7 @@ class _Drawn:
     duration_N: FloatArray
 
 
-def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray, pursued: Pursued) -> _Drawn:
+def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray, pursued: PursuedGoals) -> _Drawn:
     """One step of episodes that are in states of level ``t``, whose places ascend."""
     drawn = _Drawn(np.full(len(place_N), NONE), np.full(len(place_N), NONE), np.ones(len(place_N)))
     if t < solution.dag.horizon:

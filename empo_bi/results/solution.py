@@ -23,15 +23,15 @@ from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
 from empo_bi.results.chain import MarkovChain
 from empo_bi.results.error_bounds import ErrorBounds
-from empo_bi.results.fixed_goals import Pursued
+from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.human_policies import HumanPolicies
-from empo_bi.results.joint_policy import Play
+from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.state_report import StateReport
 from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 from empo_bi.runtime.hooks import provided
-from empo_bi.store.solved_levels import ARRAYS, ResultLevels
+from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep.phases import Setting
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Solution:
     """
 
     def __init__(
-        self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: ResultLevels, *,
+        self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: SolvedLevels, *,
         human_params: Params | None = None, prior: Any = None, has_robot: bool = True, owns_dag: bool = False,
         users: weakref.WeakSet[Solution] | None = None, memory_profile: MemoryProfiler | None = None,
     ) -> None:  # fmt: skip
@@ -264,20 +264,20 @@ class Solution:
         """Blocks of a level with the probability of each (state, profile) under both policies."""
         return ((play.block, play.profile_weights()) for play in self.plays(t))
 
-    def plays(self, t: int, place_M: IndexArray | None = None, pursued: Pursued | None = None) -> Iterator[Play]:
+    def plays(self, t: int, place_M: IndexArray | None = None, pursued: PursuedGoals | None = None) -> Iterator[JointPolicy]:
         """Blocks of a level, or of some of its states, with both policies; terminal states are left out.
 
         Humans do what they do over all goals, but for those that have one to pursue.
         """
         profiles, goals = self._setting.profiles, self._setting.goals
-        pursued = pursued or Pursued.of(goals, None)
+        pursued = pursued or PursuedGoals.of(goals, None)
         q_SR = self.rows("qr", t)
         if self._given_prior is None:
             for work, pi_MAX in self.human_policies.blocks_of(t, place_M):
                 q_MR = self._going_on(t, q_SR[work.block.place_M])
                 pursued.check_states(t, work.block.place_M)
                 weight_NX = pursued.weights(work.weight_NX)
-                yield Play(work.block, pi_MAX, weight_NX, _NO_JOINT, q_MR, self.params.beta_r, profiles)
+                yield JointPolicy(work.block, pi_MAX, weight_NX, _NO_JOINT, q_MR, self.params.beta_r, profiles)
             return
         asked_1X = pursued.asked()
         for block in self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M):
@@ -288,7 +288,7 @@ class Solution:
                 joint_MU = np.ascontiguousarray(joint_MXU[:, x])
             pi_MAX = np.zeros((len(states), profiles.n_actions, 0))
             q_MR = self._going_on(t, q_SR[block.place_M])
-            yield Play(block, pi_MAX, _NO_WEIGHTS, joint_MU, q_MR, self.params.beta_r, profiles)
+            yield JointPolicy(block, pi_MAX, _NO_WEIGHTS, joint_MU, q_MR, self.params.beta_r, profiles)
 
     def _going_on(self, t: int, q_MR: FloatArray) -> FloatArray:
         """Values of the robot in states that are not terminal, which are below 0; a store may be somebody else's."""

@@ -29,7 +29,7 @@ def checked_place(path: Any, overwrite: bool) -> Path:
 
 
 @contextlib.contextmanager
-def appearing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A file of another name in the same folder, which becomes ``path`` if all goes well, and else goes.
 
     What a killed process left of an earlier attempt goes, too.

@@ -135,7 +135,7 @@ def trim() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def return_what_is_freed() -> None:
+def set_malloc_threshold() -> None:
     """From now on, let arrays of 8 MB or more go back to the system as soon as they are freed.
 
     glibc maps large arrays one by one, but raises what it calls large to 32 MB once such an array has been freed; after that

@@ -41,7 +41,7 @@ from empo_bi.world.packed import PackedWorld
 from empo_bi.world.text import to_mapping
 
 if TYPE_CHECKING:
-    from empo_bi.store.dag_store import ZarrLevels
+    from empo_bi.store.dag_store import DagStore
 
 _REMEDY = "shorten the horizon, or allow more"
 _REMEDY_IN_MEMORY = (
@@ -200,7 +200,7 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     ------
     StoreNotFoundError, StoreMismatchError, DamagedStoreError
     """
-    from empo_bi.store.dag_store import ZarrLevels
+    from empo_bi.store.dag_store import DagStore
     from empo_bi.store.json_states import JsonStates
     from empo_bi.store.location import place_of
     from empo_bi.store.stored_world import hold_to_world, stored_world
@@ -211,7 +211,7 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
         check_world(world)
     states, place = JsonStates(world, None if world is None else initial_state_of(world)), place_of(path, "path")
     try:
-        levels = ZarrLevels.open(place, states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
+        levels = DagStore.open(place, states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
     except StoreNotFoundError:
         if place.is_begun:
             raise StoreNotFoundError(_NOTHING_YET.format(place.name)) from None
@@ -272,14 +272,14 @@ def _place_of(store: Any) -> Any:
 
 def _open_or_create(
     world: Any, place: Any, manifest: dict[str, Any], budget: Budget, compression: Any, overwrite: bool
-) -> ZarrLevels:
-    from empo_bi.store.dag_store import ZarrLevels
+) -> DagStore:
+    from empo_bi.store.dag_store import DagStore
     from empo_bi.store.encoded import Compression
     from empo_bi.store.json_states import JsonStates
 
     # A temporary store keeps states in memory, as they are, whatever they are.
     in_json = not isinstance(world, PackedWorld) and not place.is_temporary
-    return ZarrLevels.open_or_create(
+    return DagStore.open_or_create(
         place,
         manifest,
         JsonStates(world, initial_state_of(world)) if in_json else None,

@@ -16,7 +16,7 @@ from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.enumeration import check_world, enumerate_dag, open_dag
-from empo_bi.solving.pipeline import Solver
+from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest import openable, read_manifest
 from empo_bi.solving.world_reference import WorldReference
 from empo_bi.store.small_files import Folder
@@ -140,14 +140,14 @@ def _solved_again(folder: Any, run: Any, dag: Dag, progress: bool) -> Solution:
             "another world, or the summary was changed: run the batch again"
         )
     params = params_from(run["params"])
-    return Solver(dag.world, [params], dag=dag, precision=run["asked"]["precision"], progress=progress).solutions()[0]
+    return Pipeline(dag.world, [params], dag=dag, precision=run["asked"]["precision"], progress=progress).solutions()[0]
 
 
 def _opened(folder: Any, store: str, dag: Dag) -> Solution:
     from empo_bi.store.location import place_of
-    from empo_bi.store.solution_store import ZarrResults
+    from empo_bi.store.solution_store import SolutionStore
 
-    results = ZarrResults.open(place_of(inside(folder.place, store)))
+    results = SolutionStore.open(place_of(inside(folder.place, store)))
     if results.next_level >= 0:
         raise StoreNotFoundError(f"{results.place.name}: is not finished; call solve again, or run its batch, to continue")
     with _as_damage(f"{folder}/{store}"):
@@ -158,7 +158,7 @@ def _opened(folder: Any, store: str, dag: Dag) -> Solution:
                 f"{folder}: was solved with functions or settings of your own ({', '.join(own) or 'phase 1 apart'}), which "
                 "a folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
             )
-        solver = Solver(
+        solver = Pipeline(
             dag.world, [params_from(content["params"])], dag=dag, only_opens=True,
             folders=[folder.place], arrays=frozenset(content.get("arrays", ARRAYS)),
             precision="float16" if content["rest"] == "float16" else "float64", phase_2=content["phase_2"],

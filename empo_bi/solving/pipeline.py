@@ -30,7 +30,7 @@ from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
-from empo_bi.runtime.machine import return_what_is_freed, trim
+from empo_bi.runtime.machine import set_malloc_threshold, trim
 from empo_bi.runtime.progress import say
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.argument_checks import check_dag, check_out, checked_agents, checked_generator
@@ -47,9 +47,9 @@ from empo_bi.store.solution_folders import (
     results_for,
     write_archive,
 )
-from empo_bi.store.solved_levels import ARRAYS, ResultLevels
-from empo_bi.sweep.backward_pass import Strand, Sweep
-from empo_bi.sweep.cluster_blocks import workers_or_errands
+from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
+from empo_bi.sweep.backward_pass import SolveTask, Sweep
+from empo_bi.sweep.cluster_blocks import workers_or_batches
 from empo_bi.sweep.memory_model import BLOCK_STATES, SweepSizes, shape_of, sizes_for
 from empo_bi.sweep.phases import (
     PRECISIONS,
@@ -64,7 +64,7 @@ SMALL_BLOCK = 64  # states, when memory is short
 AfterLevel = Callable[[int, int, int], None]  # level, its number of states, number of all states
 
 
-class Solver:
+class Pipeline:
     """The wiring: everything that :func:`solve` and the documented functions have in common."""
 
     def __init__(
@@ -217,7 +217,7 @@ class Solver:
         self, chosen: list[int], blocks: LevelBlocks, setting: Setting, users: weakref.WeakSet[Solution]
     ) -> dict[int, Solution]:
         """Solutions of some sets of parameters, by their numbers; those that want wider tables are left out."""
-        results: dict[int, ResultLevels] = {}
+        results: dict[int, SolvedLevels] = {}
         is_kept = self._has_folder or self._archive is not None  # otherwise nobody wants to know what was asked
         contents = {i: self._content(self.params[i], setting) if is_kept else {} for i in chosen}
         left = [i for i in chosen if not self._is_finished(i, contents[i])]
@@ -235,13 +235,13 @@ class Solver:
                     again[i] = contents[i]
                 else:
                     results[i] = self._results(i, contents[i], setting, overwrite=self._overwrite)
-            strands = self._strands(setting, results)
+            tasks = self._tasks(setting, results)
             for levels in results.values():
                 levels.backlog_bytes = sizes.backlog_bytes // len(results)
             self._watch.give_back = partial(_give_back, blocks, list(results.values()))
-            self._watch.owners = partial(_owners, self.dag, strands)
+            self._watch.owners = partial(_owners, self.dag, tasks)
             sweep = Sweep(
-                blocks, setting, strands, self._workers, wants_states=self._asks(setting),
+                blocks, setting, tasks, self._workers, wants_states=self._asks(setting),
                 asks_durations=not setting.unit_durations, waits=sizes.waits, progress=self._progress,
                 memory_limit=self._budget.limit, after_block=self._watch.look, after_level=self._tell,
             )  # fmt: skip
@@ -249,9 +249,9 @@ class Solver:
             keeping = contextlib.nullcontext(Interrupts()) if self._asks(setting) else kept_interrupts()
             with keeping as self._watch.interrupts:
                 sweep.run()
-            given_up = [strand.sink for strand in strands if strand.is_given_up]
+            given_up = [task.sink for task in tasks if task.is_given_up]
             self._watch.forget()
-            del sweep, strands  # their tables are not needed any more
+            del sweep, tasks  # their tables are not needed any more
             for i in list(results):
                 if any(results[i] is sink for sink in given_up):
                     results.pop(i).remove()
@@ -300,7 +300,7 @@ class Solver:
             if self._has_folder and has_folder(self._outs[i], content):
                 self._results(i, content, setting, overwrite=True).remove()
 
-    def _results(self, i: int, content: dict[str, Any], setting: Setting, *, overwrite: bool) -> ResultLevels:
+    def _results(self, i: int, content: dict[str, Any], setting: Setting, *, overwrite: bool) -> SolvedLevels:
         return results_for(self._outs[i], content, self._about(setting), self._compression, overwrite)
 
     @property
@@ -312,9 +312,9 @@ class Solver:
         own = self._human_params or params
         return own.beta_h, own.rate_h, own.optimistic, own.believed_others_policy
 
-    def _strands(self, setting: Setting, results: dict[int, ResultLevels]) -> list[Strand]:
+    def _tasks(self, setting: Setting, results: dict[int, SolvedLevels]) -> list[SolveTask]:
         humans: dict[Any, HumanPhase] = {}
-        strands: list[Strand] = []
+        tasks: list[SolveTask] = []
         for i, levels in results.items():
             params = self.params[i]
             human = None
@@ -322,8 +322,8 @@ class Solver:
                 own = self._human_params or params
                 human = humans.setdefault(self._human_key(params), HumanPhase(setting, own, keeps_values=True))
             robot = RobotPhase(setting, params, self._prior) if self._phase_2 else None
-            strands.append(Strand(human, robot, levels, self._arrays))
-        return strands
+            tasks.append(SolveTask(human, robot, levels, self._arrays))
+        return tasks
 
     def _memory_remedy(self) -> str:
         """What would help where memory does not suffice, without what is done already."""
@@ -346,10 +346,10 @@ class Solver:
         )  # fmt: skip
         if self._budget.limit is not None:
             self.dag.levels.give_back()
-            return_what_is_freed()
+            set_malloc_threshold()
             trim()
         budget = self._budget if chosen else Budget()  # what is there already is only opened
-        sizes = sizes_for(shape, self.dag.levels.sizes, budget, workers_or_errands(self._workers, self.dag.n_profiles))
+        sizes = sizes_for(shape, self.dag.levels.sizes, budget, workers_or_batches(self._workers, self.dag.n_profiles))
         self.dag.levels.give_back(sizes.cache_bytes)
         return sizes
 
@@ -423,7 +423,7 @@ class Solver:
         }
 
 
-def _give_back(blocks: LevelBlocks, results: Sequence[ResultLevels]) -> None:
+def _give_back(blocks: LevelBlocks, results: Sequence[SolvedLevels]) -> None:
     """Let go of all that can be read again, and go on in small steps."""
     blocks.dag.levels.give_back()
     for levels in results:
@@ -431,19 +431,19 @@ def _give_back(blocks: LevelBlocks, results: Sequence[ResultLevels]) -> None:
     blocks.block_states = max(1, min(blocks.block_states, SMALL_BLOCK))
 
 
-def _owners(dag: Dag, strands: Sequence[Strand]) -> dict[str, int]:
+def _owners(dag: Dag, tasks: Sequence[SolveTask]) -> dict[str, int]:
     """Arrays that a sweep holds, by what they are for.
 
     The level that was just handed over counts once, though its sink has the same arrays, unless it has written them already.
     """
-    phases = dict.fromkeys(phase for strand in strands for phase in strand.phases)
+    phases = dict.fromkeys(phase for task in tasks for phase in task.phases)
     in_work = {phase: sum(array.nbytes for array in phase.arrays().values()) for phase in phases}
-    handed_over = [sum(in_work[phase] for phase in strand.phases) for strand in strands]
+    handed_over = [sum(in_work[phase] for phase in task.phases) for task in tasks]
     return {
         "slices at hand": dag.levels.cached_bytes,
         "tables of values": sum(table.nbytes for phase in phases for table in phase.tables().values()),
         "the level in work": sum(in_work.values()),
         "solved levels in memory": sum(
-            max(0, strand.sink.held_bytes - nbytes) for strand, nbytes in zip(strands, handed_over, strict=True)
+            max(0, task.sink.held_bytes - nbytes) for task, nbytes in zip(tasks, handed_over, strict=True)
         ),
     }

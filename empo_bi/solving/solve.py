@@ -16,7 +16,7 @@ from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.argument_checks import check_sequence_of
-from empo_bi.solving.pipeline import Solver
+from empo_bi.solving.pipeline import Pipeline
 
 
 class SolveOptions(TypedDict, total=False):
@@ -118,5 +118,5 @@ def solve(
     given: Any = Params() if params is None else params
     sets = [given] if is_single or not hasattr(given, "__iter__") else list(given)
     check_sequence_of(sets, Params)
-    solutions = Solver(world, sets, **options).solutions()
+    solutions = Pipeline(world, sets, **options).solutions()
     return solutions[0] if is_single else solutions

@@ -22,7 +22,7 @@ from empo_bi.world.text import to_mapping
 
 
 @dataclass(frozen=True)
-class Look:
+class ResolvedWorld:
     """A world that was made, and what is known of it.
 
     Attributes
@@ -52,7 +52,7 @@ class WorldReference:
     def is_function(self) -> bool:
         return re.fullmatch(r"(.+\.py|[\w.]+):\w+", self.source) is not None
 
-    def look(self, steps: int | None) -> Look:
+    def look(self, steps: int | None) -> ResolvedWorld:
         """Make the world, with a horizon or with its own."""
         options = dict(self.overrides) | ({} if steps is None else {"max_steps": steps})
         if self.is_function:
@@ -61,9 +61,9 @@ class WorldReference:
         mapping = to_mapping(model.world_spec)
         told = [identity_of(model), mapping.get("possible_goals"), model.max_steps]
         key = digest_of(json.dumps(told))
-        return Look(model, model.max_steps, key, {"title": title_of(model), "key": key, "mapping": mapping})
+        return ResolvedWorld(model, model.max_steps, key, {"title": title_of(model), "key": key, "mapping": mapping})
 
-    def _look_at_function(self, options: Json) -> Look:
+    def _look_at_function(self, options: Json) -> ResolvedWorld:
         """What a function made may have been changed in any way, so that its whole module counts, too."""
         function = function_of(self.source, self.folder, "'my_worlds.py:make_ring', a function that makes a world")
         model = function(**options)
@@ -75,7 +75,7 @@ class WorldReference:
             *(list(getattr(model, f"{role}_agent_indices", ())) for role in ("human", "robot")),
         ]  # fmt: skip
         key = digest_of(json.dumps(told, default=str))
-        return Look(model, horizon, key, {"title": title_of(model), "key": key, "mapping": None})
+        return ResolvedWorld(model, horizon, key, {"title": title_of(model), "key": key, "mapping": None})
 
     def load_again(self, steps: int | None, about: Json) -> Any:
         """The very world that was looked at, also if its file has been changed or removed since.

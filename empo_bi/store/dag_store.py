@@ -52,7 +52,7 @@ from empo_bi.store.stretches import read_stretches
 from empo_bi.store.zarr_files import REMEDY, Compression, Json, ZarrFiles
 
 
-class ZarrLevels:
+class DagStore:
     """Levels of a DAG in a zarr store, for reading, or for writing by one process at a time.
 
     Writing happens in the background, in order, so that the next levels can be expanded meanwhile; a few megabytes may wait:
@@ -91,7 +91,7 @@ class ZarrLevels:
     @classmethod
     def open(
         cls, place: Place, states: JsonStates | None = None, *, cache_bytes: int = CACHE_BYTES, mends: bool = False
-    ) -> ZarrLevels:
+    ) -> DagStore:
         """An existing store, finished or not, for reading; who ``mends`` takes one whose end is damaged for unfinished."""
         store = place.for_reading()
         try:
@@ -114,7 +114,7 @@ class ZarrLevels:
         overwrite: bool = False,
         cache_bytes: int = CACHE_BYTES,
         backlog_bytes: int = SLICE_BACKLOG,
-    ) -> ZarrLevels:
+    ) -> DagStore:
         """A store with the content that ``manifest`` tells: a finished one for reading, one to continue, or a new one.
 
         Raises
@@ -123,7 +123,7 @@ class ZarrLevels:
             If something else is there.
         """
 
-        def finished() -> ZarrLevels | None:
+        def finished() -> DagStore | None:
             """What is there, if it is complete and the right thing; this needs neither lock nor permission to write."""
             if not place.exists:
                 return None

@@ -12,7 +12,7 @@ from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import StoreNotFoundError
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
-from empo_bi.store.solved_levels import ARRAYS, MemoryResults, ResultLevels
+from empo_bi.store.solved_levels import ARRAYS, MemorySolution, SolvedLevels
 from empo_bi.world.gridworld import GridWorld
 
 SOLUTION = "solution-"  # how folders of solutions begin
@@ -20,24 +20,24 @@ ARCHIVES = ("human_values", "robot_values")  # folders of values that the docume
 UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
 
 
-def results_for(out: Any, content: dict[str, Any], about: dict[str, Any], compression: Any, overwrite: bool) -> ResultLevels:
+def results_for(out: Any, content: dict[str, Any], about: dict[str, Any], compression: Any, overwrite: bool) -> SolvedLevels:
     """Results for the question that ``content`` asks: those that are there, or a place for them.
 
     ``about`` has what else a store says of itself, among it the ``horizon``. Where the question cannot be told from others,
     since somebody's function is part of it, a folder of its own is begun each time.
     """
     if out is None:
-        return MemoryResults(about["horizon"])
+        return MemorySolution(about["horizon"])
     from empo_bi.store.encoded import Compression
     from empo_bi.store.location import place_of
-    from empo_bi.store.solution_store import ZarrResults
+    from empo_bi.store.solution_store import SolutionStore
 
     name = _folder_name(content)
     if not are_same(content, content):
         name += f"-{os.urandom(4).hex()}"
     place = place_of(True if out is True else inside(out, name))
     manifest = manifest_of(content, about)
-    return ZarrResults.open_or_create(place, manifest, compression=Compression.of(compression), overwrite=overwrite)
+    return SolutionStore.open_or_create(place, manifest, compression=Compression.of(compression), overwrite=overwrite)
 
 
 def is_begun(out: Any, content: dict[str, Any]) -> bool:
@@ -54,12 +54,12 @@ def is_finished(out: Any, content: dict[str, Any]) -> bool:
 
 def _found(out: Any, content: dict[str, Any]) -> Any:
     from empo_bi.store.location import place_of
-    from empo_bi.store.solution_store import ZarrResults
+    from empo_bi.store.solution_store import SolutionStore
 
     if not has_folder(out, content):
         return None
     try:
-        return ZarrResults.open(place_of(inside(out, _folder_name(content))))
+        return SolutionStore.open(place_of(inside(out, _folder_name(content))))
     except StoreNotFoundError:  # it was begun, and killed before anything was written
         return None
 
@@ -102,15 +102,17 @@ def check_archive(folder: Path) -> None:
 
 
 def write_archive(
-    folder: Any, results: ResultLevels, content: dict[str, Any], about: dict[str, Any], compression: Any
+    folder: Any, results: SolvedLevels, content: dict[str, Any], about: dict[str, Any], compression: Any
 ) -> None:
     """Copy all levels to a store, replacing the one that is there."""
     from empo_bi.store.encoded import Compression
     from empo_bi.store.location import place_of
-    from empo_bi.store.solution_store import ZarrResults
+    from empo_bi.store.solution_store import SolutionStore
 
     manifest = manifest_of(content, about)
-    archive = ZarrResults.open_or_create(place_of(folder), manifest, compression=Compression.of(compression), overwrite=True)
+    archive = SolutionStore.open_or_create(
+        place_of(folder), manifest, compression=Compression.of(compression), overwrite=True
+    )
     archive.backlog_bytes = 0  # a level at a time
     try:
         for t in range(about["horizon"], -1, -1):

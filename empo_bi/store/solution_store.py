@@ -39,7 +39,7 @@ def carry_name(t: int) -> str:
     return f"carry_{t:05}"
 
 
-class ZarrResults:
+class SolutionStore:
     """Solved levels in a zarr store, for reading, or for writing by one process at a time."""
 
     def __init__(self, place: Place, files: ZarrFiles, manifest: Json, compression: Compression | None) -> None:
@@ -56,7 +56,7 @@ class ZarrResults:
         self._cleanup = weakref.finalize(self, place.remove) if place.is_temporary else None
 
     @classmethod
-    def open(cls, place: Place) -> ZarrResults:
+    def open(cls, place: Place) -> SolutionStore:
         """An existing solution, finished or not, for reading."""
         files = ZarrFiles(place.name, place.for_reading(), REMEDY)
         try:
@@ -71,7 +71,7 @@ class ZarrResults:
     @classmethod
     def open_or_create(
         cls, place: Place, manifest: Json, *, compression: Compression, overwrite: bool = False
-    ) -> ZarrResults:
+    ) -> SolutionStore:
         """A solution with the content that ``manifest`` tells: finished, to be continued, or new."""
         with reporting(place.name):
             if place.exists and not overwrite:

@@ -28,7 +28,7 @@ def rows_at(array: Array, places: Bodies) -> Array:
     return array[places.start : places.stop] if isinstance(places, range) else array[places]
 
 
-class ResultLevels(Protocol):
+class SolvedLevels(Protocol):
     """Levels from the last one down to the first."""
 
     backlog_bytes: int  # what may wait to be written
@@ -87,7 +87,7 @@ class ResultLevels(Protocol):
         """Where the arrays are and how much room they take."""
 
 
-class MemoryResults:
+class MemorySolution:
     """Arrays in a dictionary."""
 
     def __init__(self, horizon: int) -> None:

@@ -10,7 +10,7 @@ from empo_bi.dag.dag import GoalTable
 from empo_bi.dag.world_fingerprint import horizon_of, identity_of
 from empo_bi.errors import DamagedStoreError, EmpoError, WorldWarning
 from empo_bi.runtime.wording import short_repr
-from empo_bi.store.dag_store import ZarrLevels
+from empo_bi.store.dag_store import DagStore
 from empo_bi.world.gridworld import GridWorld, load_world
 from empo_bi.world.packed import PackedWorld
 
@@ -32,7 +32,7 @@ def remembered_world(mapping: Any, where: str) -> GridWorld:
             raise DamagedStoreError(f"{where}: its world cannot be loaded ({error}); make it anew") from error
 
 
-def stored_world(levels: ZarrLevels) -> GridWorld:
+def stored_world(levels: DagStore) -> GridWorld:
     """The gridworld of a store's manifest; DamagedStoreError if it is not the one that the rest of it is about."""
     manifest = levels.manifest
     world = remembered_world(manifest["world"], levels.place.name)
@@ -41,7 +41,7 @@ def stored_world(levels: ZarrLevels) -> GridWorld:
     return world
 
 
-def hold_to_world(levels: ZarrLevels, world: Any, goals: GoalTable | None) -> None:
+def hold_to_world(levels: DagStore, world: Any, goals: GoalTable | None) -> None:
     """See to it that keys are states of the world (or of less, which reads them), and that sizes are the world's."""
     manifest = levels.manifest
     if world is None:

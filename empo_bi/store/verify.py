@@ -15,13 +15,13 @@ from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
 from empo_bi.runtime.wording import counted
 from empo_bi.store.dag_manifest import UNFINISHED
-from empo_bi.store.dag_store import ZarrLevels
+from empo_bi.store.dag_store import DagStore
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.location import Place, place_of
 from empo_bi.store.records import is_packed
 from empo_bi.store.slice_guard import check_distinct, check_followers
 from empo_bi.store.solution_folders import ARCHIVES, SOLUTION
-from empo_bi.store.solution_store import ZarrResults, is_solution
+from empo_bi.store.solution_store import SolutionStore, is_solution
 from empo_bi.store.stored_world import hold_to_world, stored_world
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.world.array_world import NumberedStates
@@ -63,8 +63,8 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
     place = place_of(path)
     try:
         if is_solution(place) or (place.folder is not None and place.folder.name.startswith(SOLUTION) and place.exists):
-            return _verify_solution(ZarrResults.open(place), progress)
-        levels = ZarrLevels.open(place, JsonStates(None))
+            return _verify_solution(SolutionStore.open(place), progress)
+        levels = DagStore.open(place, JsonStates(None))
     except StoreNotFoundError:
         if not is_begun(place):
             raise
@@ -83,7 +83,7 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
     return Verification(name, title, levels.is_finished, len(levels), n_arrays, damage, levels.why_unfinished)
 
 
-def _hold_to_world(levels: ZarrLevels) -> list[str]:
+def _hold_to_world(levels: DagStore) -> list[str]:
     """Let the store's own world say what its keys may be; what is wrong with that world."""
     manifest = levels.manifest
     try:
@@ -95,7 +95,7 @@ def _hold_to_world(levels: ZarrLevels) -> list[str]:
     return []
 
 
-def _problems_between(levels: ZarrLevels) -> list[str]:
+def _problems_between(levels: DagStore) -> list[str]:
     """What is wrong between levels each of which is sound: transitions that leave them, states that are there twice."""
     try:
         for t in range(len(levels)):
@@ -135,7 +135,7 @@ def is_damaged(path: Path) -> bool:
         return False
 
 
-def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
+def _verify_solution(results: SolutionStore, progress: bool) -> Verification:
     n_arrays, damage = _check_levels(results, results.levels, progress)
     is_finished = results.next_level < 0
     if not is_finished and results.levels and results.name not in ARCHIVES:  # which begin anew each time
@@ -148,7 +148,7 @@ def _verify_solution(results: ZarrResults, progress: bool) -> Verification:
     return Verification(results.place.name, title, is_finished, len(results.levels), n_arrays, damage)
 
 
-def _check_levels(store: ZarrLevels | ZarrResults, levels: Sequence[int], progress: bool) -> tuple[int, list[str]]:
+def _check_levels(store: DagStore | SolutionStore, levels: Sequence[int], progress: bool) -> tuple[int, list[str]]:
     """The number of arrays on some levels, and what is wrong with them."""
     n_arrays = 0
     damage: list[str] = []
@@ -160,13 +160,13 @@ def _check_levels(store: ZarrLevels | ZarrResults, levels: Sequence[int], progre
     return n_arrays, damage
 
 
-def _problems_with_dag(results: ZarrResults) -> list[str]:
+def _problems_with_dag(results: SolutionStore) -> list[str]:
     """Whether a solution has as many states on each level as the DAG beside it."""
     folder = results.place.folder
     if folder is None or not (folder.parent / "dag" / "zarr.json").is_file():
         return []
     try:
-        dag = ZarrLevels.open(place_of(folder.parent / "dag"), JsonStates(None))
+        dag = DagStore.open(place_of(folder.parent / "dag"), JsonStates(None))
         if results.manifest["content"].get("level_sizes") != [level.n_states for level in dag.sizes]:
             return [f"{results.place.name}: its levels have other sizes than those of the DAG beside it"]
         return [
@@ -178,6 +178,6 @@ def _problems_with_dag(results: ZarrResults) -> list[str]:
         return []
 
 
-def _ended(dag: ZarrLevels, t: int) -> npt.NDArray[np.bool_]:
+def _ended(dag: DagStore, t: int) -> npt.NDArray[np.bool_]:
     head = dag.part(t, ("members", "ended"))
     return np.broadcast_to(head.ended, (len(head.members),))

@@ -17,9 +17,9 @@ from empo_bi.problem.goal_columns import bits_of
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.runtime.cluster import Cluster
 from empo_bi.runtime.progress import LevelBar, level_bar
-from empo_bi.store.solved_levels import ARRAYS, Arrays, ResultLevels
+from empo_bi.store.solved_levels import ARRAYS, Arrays, SolvedLevels
 from empo_bi.sweep import cluster_blocks as remote
-from empo_bi.sweep.cluster_blocks import Crew, errand_of, errand_states, grouped, put_outcome, run_errand
+from empo_bi.sweep.cluster_blocks import SharedSetting, batch_of, batch_states, compute_block_batch, grouped, put_results
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
 from empo_bi.sweep.phases import Setting
@@ -30,15 +30,15 @@ PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 
 
 @dataclass(eq=False)
-class Strand(Pair):
+class SolveTask(Pair):
     """Phases that belong together, and where their results go. Strands may share a human phase."""
 
-    sink: ResultLevels
+    sink: SolvedLevels
     keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over; of the first level, all are
 
     @property
     def next_level(self) -> int:
-        """The level that this strand is at; -1 if there is nothing to do any more."""
+        """The level that this task is at; -1 if there is nothing to do any more."""
         return -1 if self.is_given_up else self.sink.next_level
 
     @property
@@ -79,7 +79,7 @@ class Sweep:
 
     blocks: LevelBlocks
     setting: Setting
-    strands: Sequence[Strand]
+    tasks: Sequence[SolveTask]
     workers: int = 1
     wants_states: bool = False
     asks_durations: bool = False
@@ -89,7 +89,7 @@ class Sweep:
     after_block: Callable[[int], None] | None = None
     after_level: Callable[[int, int], None] | None = None
     cluster: Cluster | None = field(default_factory=active_cluster)
-    _crew: Crew | None = field(default=None, init=False)
+    _shared: SharedSetting | None = field(default=None, init=False)
 
     def run(self) -> None:
         """Go on where the sinks are; nothing is computed for those that have everything.
@@ -97,7 +97,7 @@ class Sweep:
         Strands whose tables are too narrow are given up, and say so.
         """
         dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
-        first = max(strand.next_level for strand in self.strands)
+        first = max(task.next_level for task in self.tasks)
         n_states = sum(dag.level_sizes[: first + 1])
         with level_bar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
             if first < 0:  # somebody opens what is there, and rows of all levels would only take memory
@@ -107,23 +107,23 @@ class Sweep:
                 return
             for t in range(dag.horizon, -1, -1):
                 plan = rows.begin(t, dag.levels.members(t))
-                active = [strand for strand in self.strands if strand.next_level == t]
+                active = [task for task in self.tasks if task.next_level == t]
                 if active:
                     self._level(t, plan, rows, active, bar)
                     bar.level(t, len(plan.slot_S))
-                for strand in self.strands:
-                    if strand.next_level == t - 1 >= 0 and strand not in active:  # here it was interrupted
-                        strand.restore(plan)
+                for task in self.tasks:
+                    if task.next_level == t - 1 >= 0 and task not in active:  # here it was interrupted
+                        task.restore(plan)
                 if self.after_level is not None:
                     self.after_level(t, len(plan.slot_S))
 
-    def _level(self, t: int, plan: RowPlan, rows: Rows, strands: Sequence[Strand], bar: LevelBar) -> None:
-        """One level for some strands, all of which have the levels above it."""
+    def _level(self, t: int, plan: RowPlan, rows: Rows, tasks: Sequence[SolveTask], bar: LevelBar) -> None:
+        """One level for some tasks, all of which have the levels above it."""
         goals = self.setting.goals
         body_S = self.blocks.bodies(t)
-        for strand in strands:
-            strand.sink.settle(t + 1 if self.waits else t + 2)  # whose tables are about to be used again
-        phases = phases_of(strands)
+        for task in tasks:
+            task.sink.settle(t + 1 if self.waits else t + 2)  # whose tables are about to be used again
+        phases = phases_of(tasks)
         for phase in phases:
             phase.begin(plan, len(body_S))
         attained_SB = goals.attained(t)
@@ -132,7 +132,7 @@ class Sweep:
         level = Level(t, plan, rows, attained_SB, weight_NX, has_NX, states)
         is_covered = np.zeros(len(body_S), dtype=np.bool_)
         try:
-            for place_M in self._computed(level, strands, len(body_S)):
+            for place_M in self._computed(level, tasks, len(body_S)):
                 is_covered[place_M] = True
                 bar.block(len(place_M))
                 if self.after_block is not None:
@@ -146,23 +146,23 @@ class Sweep:
             attained_MX = bits_of(attained_SB[ended], goals.n_columns)
             for phase in phases:
                 phase.end_here(plan.slot_S[ended], attained_MX)
-        for strand in strands:
-            if strand.is_given_up:
-                strand.sink.remove()
+        for task in tasks:
+            if task.is_given_up:
+                task.sink.remove()
             else:
-                strand.hand_over(t, plan)
+                task.hand_over(t, plan)
 
-    def _computed(self, level: Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
+    def _computed(self, level: Level, tasks: Sequence[SolveTask], n_states: int) -> Iterator[IndexArray]:
         """Compute a level, here or on a cluster; yields places of states that are done."""
         fewest = remote.FEWEST_STATES if level.states is None else remote.FEWEST_ASKED
         if self.cluster is not None and n_states >= fewest:
-            return self._computed_elsewhere(level, strands, n_states, self.cluster)
-        return self._computed_here(level, strands, n_states)
+            return self._computed_elsewhere(level, tasks, n_states, self.cluster)
+        return self._computed_here(level, tasks, n_states)
 
-    def _computed_here(self, level: Level, strands: Sequence[Strand], n_states: int) -> Iterator[IndexArray]:
+    def _computed_here(self, level: Level, tasks: Sequence[SolveTask], n_states: int) -> Iterator[IndexArray]:
         def compute(block: RestingBlock) -> IndexArray:
             work = level.work(block.awake())
-            run_block(work.with_durations(self._timing_world), strands, self.setting)
+            run_block(work.with_durations(self._timing_world), tasks, self.setting)
             return work.block.place_M
 
         n_blocks = n_states // self.blocks.block_states + 1
@@ -171,21 +171,21 @@ class Sweep:
         return map_blocks(compute, self.blocks.resting(level.t), workers)
 
     def _computed_elsewhere(
-        self, level: Level, strands: Sequence[Strand], n_states: int, cluster: Cluster
+        self, level: Level, tasks: Sequence[SolveTask], n_states: int, cluster: Cluster
     ) -> Iterator[IndexArray]:
-        if self._crew is None:
-            self._crew = Crew.of(self.strands, self.setting, self._timing_world)
-        chosen = [i for i, strand in enumerate(self.strands) if strand in strands]
-        phases = phases_of(strands)
+        if self._shared is None:
+            self._shared = SharedSetting.of(self.tasks, self.setting, self._timing_world)
+        chosen = [i for i, task in enumerate(self.tasks) if task in tasks]
+        phases = phases_of(tasks)
         asks = level.states is not None
-        n_together = errand_states(n_states, self.blocks.dag.n_profiles, cluster.n_workers, asks=asks)
+        n_together = batch_states(n_states, self.blocks.dag.n_profiles, cluster.n_workers, asks=asks)
         blocks = grouped(self.blocks.resting(level.t, n_together), max(1, n_together // self.blocks.block_states))
-        errands = (errand_of(level, some, chosen, phases) for some in blocks)
-        for outcome in cluster.map(run_errand, self._crew, errands):
-            put_outcome(outcome, phases, level.plan.slot_S[outcome.place_M])
-            for i in outcome.given_up:
-                self.strands[i].is_given_up = True
-            yield outcome.place_M
+        batches = (batch_of(level, some, chosen, phases) for some in blocks)
+        for results in cluster.map(compute_block_batch, self._shared, batches):
+            put_results(results, phases, level.plan.slot_S[results.place_M])
+            for i in results.given_up:
+                self.tasks[i].is_given_up = True
+            yield results.place_M
 
     @property
     def _timing_world(self) -> Any:

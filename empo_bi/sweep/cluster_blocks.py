@@ -26,7 +26,7 @@ from empo_bi.sweep.value_tables import RowPlan
 
 FEWEST_STATES = 4096  # of a level that is worth sending, if only kernels compute it
 FEWEST_ASKED = 64  # the same where users' functions are asked, which take longer than the way
-ERRAND_PAIRS = 1 << 18  # (state, profile) pairs that travel together: the more, the more ghost rows have they in common
+BATCH_PAIRS = 1 << 18  # (state, profile) pairs that travel together: the more, the more ghost rows have they in common
 LEAST_STATES = 1024  # that travel together, if only kernels compute them
 PARTS_PER_WORKER = (
     4  # into which a level is divided if it is large enough, so that all workers are done at about the same time
@@ -34,28 +34,28 @@ PARTS_PER_WORKER = (
 
 
 @dataclass(frozen=True, eq=False)
-class Crew:
-    """What all errands of a sweep have in common, sent once: phases without tables; the world, if it tells durations."""
+class SharedSetting:
+    """What all batches of a sweep have in common, sent once: phases without tables; the world, if it tells durations."""
 
     setting: PhaseSetting
     pairs: Sequence[Pair]
     world: Any
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], setting: Setting, world: Any) -> Crew:
+    def of(cls, pairs: Sequence[Pair], setting: Setting, world: Any) -> SharedSetting:
         needs_goals = any(pair.robot is not None and pair.robot.prior is not None for pair in pairs)
         lean = setting.lean(needs_goals)
         return cls(lean, _fresh(pairs, lean), world)
 
 
 @dataclass(frozen=True)
-class Errand:
-    """Blocks of a level with all that phases read, but for what the crew knows.
+class BlockBatch:
+    """Blocks of a level with all that phases read, except for what all batches share.
 
     Attributes
     ----------
-    chosen : which of the crew's pairs compute them
-    blocks : their places are rows of the errand's own tables and levels, their successors ghost rows
+    chosen : which of the shared pairs compute them
+    blocks : their places are rows of the batch's own tables and levels, their successors ghost rows
     about : for each block what is known of its states, see :meth:`~empo_bi.sweep.level_inputs.Level.of`
     ghosts : for each phase its tables, by name: rows of the successors
     place_M : (M,) places of all states of the blocks in the level
@@ -69,15 +69,15 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BlockResults:
     """What comes back.
 
     Attributes
     ----------
-    place_M : as in the errand
+    place_M : as in the batch
     rows : for each phase, by name, the rows (M, ...) for its tables
     arrays : for each phase, by name, the rows (M, ...) for its level
-    given_up : which of the crew's pairs are
+    given_up : which of the shared pairs are
     """
 
     place_M: IndexArray
@@ -86,9 +86,9 @@ class Outcome:
     given_up: list[int]
 
 
-def errand_of(
+def batch_of(
     level: Level, blocks: Sequence[RestingBlock], chosen: list[int], phases: Sequence[HumanPhase | RobotPhase]
-) -> Errand:
+) -> BlockBatch:
     """Make blocks independent of the tables in which their successors have rows."""
     slots = [level.rows.slots_of(block.succ_K) for block in blocks]
     ghost_N, local_of, base = _ghosts(slots)
@@ -97,7 +97,7 @@ def errand_of(
         here = np.arange(first, first + len(block.place_M))
         moved.append(replace(block, place_M=here, body_M=here[:0], succ_K=local_of[slot_K - base]))
         first += len(here)
-    return Errand(
+    return BlockBatch(
         chosen=chosen,
         blocks=moved,
         about=[level.of(block.place_M) for block in blocks],
@@ -106,36 +106,36 @@ def errand_of(
     )
 
 
-def run_errand(crew: Crew, errand: Errand) -> Outcome:
-    """Compute an errand; this is what runs elsewhere."""
-    pairs = _fresh([crew.pairs[i] for i in errand.chosen], crew.setting)  # threads of a worker share the crew
-    phases, n = phases_of(pairs), len(errand.place_M)
-    for phase, ghosts in zip(phases, errand.ghosts, strict=True):
+def compute_block_batch(shared: SharedSetting, batch: BlockBatch) -> BlockResults:
+    """Compute a batch; this is what runs elsewhere."""
+    pairs = _fresh([shared.pairs[i] for i in batch.chosen], shared.setting)  # threads of a worker share these
+    phases, n = phases_of(pairs), len(batch.place_M)
+    for phase, ghosts in zip(phases, batch.ghosts, strict=True):
         phase.begin(RowPlan(n, np.arange(n), None), n)
         for name, table in phase.tables().items():
             table.read = ghosts[name]
-    for resting, about in zip(errand.blocks, errand.about, strict=True):
+    for resting, about in zip(batch.blocks, batch.about, strict=True):
         block = resting.awake()
         work = Work(0, block, block.place_M, block.succ_K, duration_K=NO_FLOATS, **about)
         try:
-            run_block(work.with_durations(crew.world), pairs, crew.setting)
+            run_block(work.with_durations(shared.world), pairs, shared.setting)
         except StateTrouble as trouble:
-            raise StateTrouble(int(errand.place_M[trouble.place]), *trouble.args[1:]) from None
-    return Outcome(
-        place_M=errand.place_M,
+            raise StateTrouble(int(batch.place_M[trouble.place]), *trouble.args[1:]) from None
+    return BlockResults(
+        place_M=batch.place_M,
         rows=[{name: table.write for name, table in phase.tables().items()} for phase in phases],
         arrays=[phase.arrays() for phase in phases],
-        given_up=[i for i, pair in zip(errand.chosen, pairs, strict=True) if pair.is_given_up],
+        given_up=[i for i, pair in zip(batch.chosen, pairs, strict=True) if pair.is_given_up],
     )
 
 
-def put_outcome(outcome: Outcome, phases: Sequence[HumanPhase | RobotPhase], slot_M: IndexArray) -> None:
+def put_results(results: BlockResults, phases: Sequence[HumanPhase | RobotPhase], slot_M: IndexArray) -> None:
     """Write what came back into tables and levels, where a block computed here would have written it."""
-    for phase, rows, arrays in zip(phases, outcome.rows, outcome.arrays, strict=True):
+    for phase, rows, arrays in zip(phases, results.rows, results.arrays, strict=True):
         for name, table in phase.tables().items():
             table.write[slot_M] = rows[name]
         for name, array in phase.arrays().items():
-            array[outcome.place_M] = arrays[name]
+            array[results.place_M] = arrays[name]
 
 
 def _fresh(pairs: Sequence[Pair], setting: PhaseSetting) -> list[Pair]:
@@ -156,13 +156,13 @@ def _ghosts(succs: Sequence[npt.NDArray[np.int32]]) -> tuple[IndexArray, npt.NDA
     return ghost_N + base, local_of, base
 
 
-def errand_states(n_states: int, n_profiles: int, n_workers: int, *, asks: bool) -> int:
+def batch_states(n_states: int, n_profiles: int, n_workers: int, *, asks: bool) -> int:
     """How many states of a level travel together: as many as possible, but every worker is to have some.
 
     Where users' functions are asked, the work is so long that no part is too small.
     """
     share = n_states // (n_workers * PARTS_PER_WORKER)
-    return max(1, min(ERRAND_PAIRS // n_profiles, share if asks else max(share, LEAST_STATES)))
+    return max(1, min(BATCH_PAIRS // n_profiles, share if asks else max(share, LEAST_STATES)))
 
 
 def grouped(items: Iterator[RestingBlock], n: int) -> Iterator[list[RestingBlock]]:
@@ -177,9 +177,9 @@ def grouped(items: Iterator[RestingBlock], n: int) -> Iterator[list[RestingBlock
         yield group
 
 
-def workers_or_errands(workers: int, n_profiles: int) -> int:
+def workers_or_batches(workers: int, n_profiles: int) -> int:
     """How many workers of this process would have as many blocks in work as it has at most, here or on the way."""
     cluster = active_cluster()
     if cluster is None:
         return workers
-    return max(workers, cluster.n_workers * max(1, ERRAND_PAIRS // n_profiles // BLOCK_STATES))
+    return max(workers, cluster.n_workers * max(1, BATCH_PAIRS // n_profiles // BLOCK_STATES))

@@ -232,9 +232,9 @@ def test_small_blocks_are_really_used(block_states: Callable[[int], None], monke
     sizes: list[int] = []
     plain = sweep.run_block
 
-    def run(work: Any, strands: Any, setting: Any) -> None:
+    def run(work: Any, tasks: Any, setting: Any) -> None:
         sizes.append(len(work.slot_M))
-        plain(work, strands, setting)
+        plain(work, tasks, setting)
 
     monkeypatch.setattr(sweep, "run_block", run)
     for size in (1, 5, 1 << 20):

@@ -228,7 +228,7 @@ def steady_worlds(draw: st.DrawFn, in_halves: bool) -> Drawn:
 
 @dataclass(frozen=True)
 class Wish:
-    """To be in one of some states. Wishes of the same name are equal."""
+    """To be in one of some states. BatchSettings of the same name are equal."""
 
     name: str
     states: frozenset[Any] = field(compare=False, repr=False)

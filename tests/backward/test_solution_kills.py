@@ -22,7 +22,7 @@ from empo_bi.dag.derived_explorer import DerivedExplorer
 from empo_bi.dag.level_explorer import LevelExplorer
 from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.store.location import place_of
-from empo_bi.store.solution_store import ZarrResults
+from empo_bi.store.solution_store import SolutionStore
 from empo_bi.sweep import phases
 
 STEPS = 32
@@ -112,7 +112,7 @@ def committed(out: Path, whole: Path) -> list[int]:
     found = []
     for folder in solutions_in(whole):
         try:
-            results = ZarrResults.open(place_of(out / folder.name))
+            results = SolutionStore.open(place_of(out / folder.name))
         except StoreNotFoundError:
             found.append(0)
             continue

@@ -52,7 +52,7 @@ from empo_bi import (
     solve,
 )
 from empo_bi.store import location as places
-from empo_bi.store.solution_store import ZarrResults
+from empo_bi.store.solution_store import SolutionStore
 from empo_bi.store.solved_levels import ARRAYS
 from empo_bi.sweep import phases
 
@@ -416,8 +416,8 @@ def fill(disk: Disk, elsewhere: Path, limit: Callable[[float], None], release: C
             assert not list(out.glob("*.lock"))
         for folder in folders(out):
             with contextlib.suppress(StoreError):  # of some there is not even the manifest
-                results = ZarrResults.open(places.place_of(folder))
-                whole = ZarrResults.open(places.place_of(elsewhere / "out" / folder.name))
+                results = SolutionStore.open(places.place_of(folder))
+                whole = SolutionStore.open(places.place_of(elsewhere / "out" / folder.name))
                 for t in range(results.next_level + 1, results.manifest["horizon"] + 1):
                     assert all(np.array_equal(results.get(t, name), whole.get(t, name)) for name in ARRAYS)
         release()

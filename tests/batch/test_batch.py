@@ -272,7 +272,7 @@ def test_runs_that_differ_in_parameters_only_share_dag_and_pass(tmp_path: Path, 
     enumerated, swept = [], []
     enumerate_dag, run = work_module.enumerate_dag, empo_bi.solving.pipeline.Sweep.run
     monkeypatch.setattr(work_module, "enumerate_dag", lambda *a, **k: enumerated.append(1) or enumerate_dag(*a, **k))
-    monkeypatch.setattr("empo_bi.solving.pipeline.Sweep.run", lambda self: swept.append(len(self.strands)) or run(self))
+    monkeypatch.setattr("empo_bi.solving.pipeline.Sweep.run", lambda self: swept.append(len(self.tasks)) or run(self))
     result = run_here({**SMALL, "params": {"zeta": [1, 2, 3], "gamma_h": [0.9, 0.8]}}, tmp_path / "runs")
     assert len(enumerated) == 4  # two worlds, two horizons
     assert swept == [6, 6, 6, 6]

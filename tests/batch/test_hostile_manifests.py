@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from empo_bi.batch.batch import told_failures
+from empo_bi.batch.batch import failure_lines
 from empo_bi.solving.run_manifest_rules import _is_plain, _is_text
 from empo_bi.store.small_files import Folder
 
@@ -26,4 +26,4 @@ def test_numbers_beyond_floats_and_halves_of_characters_are_refused() -> None:
 
 def test_an_error_of_a_run_is_one_line() -> None:
     rows = [{"world": "w\nall checksums agree", "error": "E\nstatus: finished", "steps": 2, "run": "r"}]
-    assert told_failures(rows) == ["w all checksums agree, 2 steps (r): E status: finished"]
+    assert failure_lines(rows) == ["w all checksums agree, 2 steps (r): E status: finished"]

@@ -22,7 +22,7 @@ from store_tools import environment
 from empo_bi import ClusterError, run_batch
 from empo_bi.batch.workers import Workers, workers_for
 from empo_bi.runtime.cluster import DaskCluster
-from empo_bi.sweep.cluster_blocks import run_errand
+from empo_bi.sweep.cluster_blocks import compute_block_batch
 
 DEADLY = """
 import os, signal
@@ -136,7 +136,7 @@ def test_large_levels_do_not_make_a_cluster_wait_for_itself(
     )
     there = run_batch(batch, out=tmp_path / "there", scheduler=cluster.scheduler_address, spread=spread, progress=False)
     assert lasting(there.table) == lasting(here.table)
-    assert (run_errand in sent) == (spread == "blocks")
+    assert (compute_block_batch in sent) == (spread == "blocks")
 
 
 def test_workers_that_do_not_see_the_folder_are_found_out(tmp_path: Path) -> None:

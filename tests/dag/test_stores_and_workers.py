@@ -23,7 +23,7 @@ from empo_bi.dag import python_explorer
 from empo_bi.memory import budget
 from empo_bi.memory.budget import Budget
 from empo_bi.solving.solve import enumeration
-from empo_bi.store.dag_store import ZarrLevels
+from empo_bi.store.dag_store import DagStore
 from empo_bi.store.zarr_files import ZarrFiles
 
 ARRAYS = ("body_S", "count_SJ", "succ_K", "prob_K", "attained_SX")
@@ -126,7 +126,7 @@ def test_a_level_that_was_read_ahead_is_not_read_again(tmp_path: Path, monkeypat
 def test_the_cache_keeps_to_its_share_of_the_memory_limit(tmp_path: Path) -> None:
     enumerate_dag(load_world("asymmetric_freeing", max_steps=15), store=tmp_path / "dag", progress=False)
     dag = open_dag(tmp_path / "dag", memory_limit=Budget().held + 4_000_000)
-    assert isinstance(dag.levels, ZarrLevels)
+    assert isinstance(dag.levels, DagStore)
     for t in (15, 3, 14):
         dag.level(t)
         assert 0 < dag.levels._cache.nbytes <= 1_000_000

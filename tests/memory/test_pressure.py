@@ -15,7 +15,7 @@ import pytest
 
 from empo_bi import GridWorld, MemoryMonitor, MemoryPressureError, Params, enumerate_dag, load_world, solve
 from empo_bi.runtime.machine import available_bytes, used_bytes
-from empo_bi.store.dag_store import ZarrLevels
+from empo_bi.store.dag_store import DagStore
 
 MB = 1_000_000
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99)
@@ -64,8 +64,8 @@ def test_a_run_gives_back_pauses_and_goes_on_when_there_is_room(
 ) -> None:
     expected = solve(world, PARAMS, progress=False).values.V_r[0][0]
     given_back = []
-    original = ZarrLevels.give_back
-    monkeypatch.setattr(ZarrLevels, "give_back", lambda self, n=0: given_back.append(n) or original(self, n))
+    original = DagStore.give_back
+    monkeypatch.setattr(DagStore, "give_back", lambda self, n=0: given_back.append(n) or original(self, n))
     watching = monitor(pause_duration=60.0)
     with hog(950 * MB) as process, caplog.at_level(logging.WARNING):
         assert watching.is_memory_low()

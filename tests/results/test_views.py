@@ -12,7 +12,7 @@ from planning_worlds import At, Ring, plain
 
 from empo_bi import Params, Solution, load_world, solve
 from empo_bi.results import views
-from empo_bi.store.solution_store import ZarrResults
+from empo_bi.store.solution_store import SolutionStore
 
 N_STATES, N_GOING_ON = 17, 10
 TERMINAL = (1, 3)
@@ -188,13 +188,13 @@ def test_a_view_says_what_it_is_without_being_read(solution: Solution, monkeypat
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
     """Arrays that are read from a store, as (level, name)."""
     read: list[tuple[int, str]] = []
-    original = ZarrResults.get
+    original = SolutionStore.get
 
-    def get(self: ZarrResults, t: int, name: str) -> Any:
+    def get(self: SolutionStore, t: int, name: str) -> Any:
         read.append((t, name))
         return original(self, t, name)
 
-    monkeypatch.setattr(ZarrResults, "get", get)
+    monkeypatch.setattr(SolutionStore, "get", get)
     return read
 
 

@@ -37,7 +37,7 @@ from empo_bi import (
     solve,
 )
 from empo_bi.batch.stores import stores_at
-from empo_bi.store.solution_store import ZarrResults
+from empo_bi.store.solution_store import SolutionStore
 from empo_bi.store.verify import verify_store
 
 PARAMS = Params(zeta=2.0, beta_r=5.0, gamma_h=0.9, gamma_r=0.9)
@@ -140,14 +140,14 @@ def make_master(kind: str, folder: Path) -> None:
         with contextlib.suppress(TooManyStatesError):
             enumerate_dag(world, store=folder / "dag", max_states=150, precision="exact", progress=False)
         return
-    put = ZarrResults.put
+    put = SolutionStore.put
 
     def stopping(self: Any, t: int, *rest: Any) -> None:
         if kind == "unfinished solution" and t == 1:
             raise KeyboardInterrupt
         put(self, t, *rest)
 
-    with mock.patch.object(ZarrResults, "put", stopping), contextlib.suppress(KeyboardInterrupt):
+    with mock.patch.object(SolutionStore, "put", stopping), contextlib.suppress(KeyboardInterrupt):
         solve(world, PARAMS, out=folder, progress=False, **options).close()
 
 

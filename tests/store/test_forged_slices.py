@@ -89,7 +89,7 @@ FORGED: dict[str, tuple[str, int, str, Forge, str]] = {
 def test_numbers_that_cannot_be_are_refused_by_level_and_array(
     case: str, is_held_whole: bool, masters: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("empo_bi.store.dag_store.ZarrLevels._is_held_whole", lambda self, t: is_held_whole)
+    monkeypatch.setattr("empo_bi.store.dag_store.DagStore._is_held_whole", lambda self, t: is_held_whole)
     kind, t, name, forge, message = FORGED[case]
     files = tree_of(masters(kind))
     array = array_of(files, f"dag/level_{t:05}/{name}")

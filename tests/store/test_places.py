@@ -323,16 +323,16 @@ def test_a_place_without_permission_is_told(tmp_path: Path, monkeypatch: pytest.
 CHILD = """
 import sys, time
 import empo_bi
-from empo_bi.store.dag_store import ZarrLevels
+from empo_bi.store.dag_store import DagStore
 place = {place!r}
-original = ZarrLevels.append
+original = DagStore.append
 def append(self, *args):
     if len(self) == 3:
         self._wait()  # until the levels before are committed
         print("writing", flush=True)
         sys.stdin.readline()  # until told to go on
     original(self, *args)
-ZarrLevels.append = append
+DagStore.append = append
 dag = empo_bi.enumerate_dag(empo_bi.load_world({world!r}, max_steps=5), store=place, progress=False)
 print(dag.levels.place.folder, flush=True)
 {after}

@@ -12,7 +12,7 @@ from command_line import invoke, json_of
 from store_tools import enumerated, tree, world_of
 
 from empo_bi import Params, StoreError, StoreNotFoundError, open_dag, solve
-from empo_bi.runtime.atomic_write import appearing
+from empo_bi.runtime.atomic_write import atomic_write
 from empo_bi.store.zarr_files import ZarrFiles
 
 KIND, STEPS = "ice_rink", 2
@@ -196,7 +196,7 @@ def test_verify_finds_the_stores_in_a_folder_behind_a_url(tmp_path: Path) -> Non
 def test_what_a_killed_writer_left_of_a_file_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
     (tmp_path / ".film-unfinished-0a1b2c3d.gif").write_bytes(b"GIF")
     (tmp_path / ".film-my-own.gif").write_bytes(b"GIF")
-    with appearing(tmp_path / "film.gif") as first, appearing(tmp_path / "film.gif") as second:
+    with atomic_write(tmp_path / "film.gif") as first, atomic_write(tmp_path / "film.gif") as second:
         assert first.exists()
         assert first != second
         second.write_bytes(b"GIF 2")

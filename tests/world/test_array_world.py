@@ -34,7 +34,7 @@ from empo_bi import (
     plan,
     solve,
 )
-from empo_bi.store.dag_store import ZarrLevels
+from empo_bi.store.dag_store import DagStore
 
 GREEDY = Params(beta_h=math.inf)
 
@@ -387,7 +387,7 @@ def test_a_run_killed_before_its_last_record_continues_with_what_is_there(
         raise InterruptedError
 
     with monkeypatch.context() as patch:
-        patch.setattr(ZarrLevels, "finish", killed)
+        patch.setattr(DagStore, "finish", killed)
         with pytest.raises(InterruptedError):
             made()
     dag = made()
