@@ -99,7 +99,7 @@ def failure_lines(rows: Sequence[Json]) -> list[str]:
         groups.setdefault((row["world"], row["error"]), []).append(row)
     lines = []
     for (world, error), some in groups.items():
-        steps = sorted({row["steps"] for row in some if row["steps"] is not None})
+        steps = sorted({row["steps"] for row in some if isinstance(row["steps"], int | float)})
         horizon = f", {'-'.join(map(str, dict.fromkeys([steps[0], steps[-1]])))} steps" if steps else ""
         which = some[0]["run"] if len(some) == 1 else f"{len(some):,} runs, such as {some[0]['run']}"
         lines.append(one_line(f"{world}{horizon} ({which}): {error}"))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from empo_bi.runtime.ordinary_files import is_plain_name
 from empo_bi.store.location import BUILDING, place_of
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
@@ -50,6 +51,7 @@ def _names_in(folder: Folder) -> set[str]:
     names = {inside.name.removesuffix(BUILDING) for inside in folder.folders() if not inside.name.startswith(".")}
     if not is_url(folder.place) and folder.place.is_dir():
         names |= {path.stem for path in folder.place.glob("*.lock") if path.name != "batch.lock"}
+        names = set(filter(is_plain_name, names))
     return names
 
 

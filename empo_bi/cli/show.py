@@ -45,7 +45,8 @@ def show(path: str, made_by: str | None, as_json: bool) -> None:
         print_json(manifest) if as_json else echo(_run(manifest))
         return
     if names := (folder / "runs").names():
-        found = {name: _manifest_at(folder / "runs" / name) for name in _runs_of(folder, names)}
+        there = set(names)
+        found = {name: _manifest_at(folder / "runs" / name) if name in there else None for name in _runs_of(folder, names)}
         content = _batch(found, len(set(names) - set(found)))
         print_json(content) if as_json else echo(_told(content, folder))
         return
@@ -57,7 +58,7 @@ def _runs_of(folder: Any, names: list[str]) -> list[str]:
     listed = (folder.read_json("batch.json") or {}).get("runs")
     if not isinstance(listed, list) or not all(is_plain_name(name) for name in listed):
         return names
-    return listed
+    return list(dict.fromkeys(listed))
 
 
 def _manifest_at(folder: Any) -> dict[str, Any] | None:

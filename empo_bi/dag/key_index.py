@@ -1,11 +1,13 @@
 """Numbers for packed keys, in the order in which they are first met: "have I seen this state before?".
 
 A hash table in one array, row = key and number, with linear probing. Looking up a key costs about one cache miss; sorting
-the keys instead (``np.unique``) is some thirty times slower.
+the keys instead (``np.unique``) is some thirty times slower. Each table has a random salt, since keys may come from a
+file whose maker chose them so that they meet in one row; numbers do not depend on it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -30,6 +32,7 @@ class KeyIndex:
         self._table = np.zeros((_FIRST_ROWS, n_words + 1), dtype=np.uint64)
         self._keys = np.empty((_FIRST_ROWS // 2, n_words), dtype=np.uint64)
         self._n = 0
+        self._salt = np.uint64(int.from_bytes(os.urandom(8)))
 
     def __len__(self) -> int:
         return self._n
@@ -49,7 +52,7 @@ class KeyIndex:
         number_K = np.empty(len(key_KW), dtype=np.int64)
         done = 0
         while True:
-            self._n, done = number_keys(self._table, self._keys, self._n, key_KW, number_K, done)
+            self._n, done = number_keys(self._table, self._keys, self._n, key_KW, number_K, done, self._salt)
             if done == len(key_KW):
                 return number_K
             self._grow()
@@ -58,7 +61,7 @@ class KeyIndex:
         """The number of each key (K,), -1 for those never added."""
         key_KW = np.ascontiguousarray(key_KW)
         number_K = np.empty(len(key_KW), dtype=np.int64)
-        find_keys(self._table, key_KW, number_K)
+        find_keys(self._table, key_KW, number_K, self._salt)
         return number_K
 
     def _grow(self) -> None:
@@ -71,7 +74,7 @@ class KeyIndex:
         self._keys = keys
         self._table = np.zeros((0, n_words + 1), dtype=np.uint64)  # the old one goes before the new one comes
         self._table = np.zeros((n_rows, n_words + 1), dtype=np.uint64)
-        fill_table(self._table, keys, self._n)
+        fill_table(self._table, keys, self._n, self._salt)
 
 
 def bytes_for(n_keys: int, n_words: int) -> int:
@@ -83,11 +86,11 @@ def bytes_for(n_keys: int, n_words: int) -> int:
 
 
 @inlined
-def slot_of(table: KeyArray, key_KW: KeyArray, k: int) -> np.uint64:
+def slot_of(table: KeyArray, key_KW: KeyArray, k: int, salt: np.uint64) -> np.uint64:
     """The row of the table that holds the key, or the empty one where it belongs."""
     n_words = key_KW.shape[1]
     mask = np.uint64(table.shape[0] - 1)
-    row = hash_of(key_KW, k) & mask
+    row = hash_of(key_KW, k, salt) & mask
     while table[row, n_words] != EMPTY:
         same = True
         for w in range(n_words):
@@ -100,12 +103,12 @@ def slot_of(table: KeyArray, key_KW: KeyArray, k: int) -> np.uint64:
 
 @kernel
 def number_keys(  # type: ignore[no-untyped-def]
-    table: KeyArray, keys: KeyArray, n: int, key_KW: KeyArray, number_K: npt.NDArray[np.int64], first: int
+    table: KeyArray, keys: KeyArray, n: int, key_KW: KeyArray, number_K: npt.NDArray[np.int64], first: int, salt: np.uint64
 ):
     """Number the keys from entry ``first`` on. Returns how many keys are known then, and the first entry left undone."""
     n_words = key_KW.shape[1]
     for k in range(first, key_KW.shape[0]):
-        row = slot_of(table, key_KW, k)
+        row = slot_of(table, key_KW, k, salt)
         if table[row, n_words] == EMPTY:
             if n == keys.shape[0]:
                 return n, k
@@ -119,15 +122,15 @@ def number_keys(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_keys(table: KeyArray, key_KW: KeyArray, number_K: npt.NDArray[np.int64]) -> None:
+def find_keys(table: KeyArray, key_KW: KeyArray, number_K: npt.NDArray[np.int64], salt: np.uint64) -> None:
     for k in range(key_KW.shape[0]):
-        number_K[k] = np.int64(table[slot_of(table, key_KW, k), key_KW.shape[1]]) - 1
+        number_K[k] = np.int64(table[slot_of(table, key_KW, k, salt), key_KW.shape[1]]) - 1
 
 
 @kernel
-def fill_table(table: KeyArray, keys: KeyArray, n: int) -> None:
+def fill_table(table: KeyArray, keys: KeyArray, n: int, salt: np.uint64) -> None:
     for k in range(n):
-        row = slot_of(table, keys, k)
+        row = slot_of(table, keys, k, salt)
         for w in range(keys.shape[1]):
             table[row, w] = keys[k, w]
         table[row, keys.shape[1]] = k + 1

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Protocol
 from empo_bi._version import __version__
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.exported_model import ExportedModel
+from empo_bi.errors import StoreMismatchError
 from empo_bi.export.choices import ChoiceBlock, Choices
 from empo_bi.export.labels import MEANING_OF_ENDS, GoalLabel, LabelCount, goal_labels
 from empo_bi.export.model_states import ModelStates
@@ -64,7 +65,7 @@ def export(
     """Write a model; ``writer_for`` gets the open file, its folder for temporary files, and what is to be told of it."""
     file = checked_place(path, overwrite)
     if not dag.is_finished or not dag.is_usable:
-        raise ValueError(f"{dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
+        raise StoreMismatchError(f"{dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
     choices, labels = Choices.of(dag, deciding), goal_labels(dag)
     states = ModelStates(dag, unrolled=unrolled)
     title = "a Python world" if dag.world is None else title_of(dag.world)

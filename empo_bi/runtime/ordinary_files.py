@@ -20,8 +20,12 @@ _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def is_plain_name(name: object) -> bool:
-    """Whether a text names something directly inside a folder, wherever that is: no path, no URL, no way up."""
-    return isinstance(name, str) and name not in ("", ".", "..") and not any(mark in name for mark in "/\\:\0")
+    """Whether a text names something directly inside a folder, wherever that is: no path, no URL, no way up.
+
+    Nor has it control characters or lines: names are printed.
+    """
+    is_name = isinstance(name, str) and name not in ("", ".", "..") and name.isprintable()
+    return is_name and not any(mark in str(name) for mark in "/\\:")
 
 
 def path_inside(folder: Path, name: str) -> Path:

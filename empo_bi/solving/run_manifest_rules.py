@@ -25,7 +25,8 @@ MOST_EARLIER = 3  # manifests inside manifests: that of the attempt before, and 
 
 def problem_of(manifest: Mapping[str, Any], n_earlier: int = 0) -> str | None:
     """What is wrong with a manifest, in words; None if all is well. One inside another is that of an earlier attempt."""
-    is_solved = manifest.get("status") == "finished" or "store" in manifest or n_earlier > 0
+    has_results = any(name in manifest for name in IF_SOLVED if name not in IF_FAILED)
+    is_solved = manifest.get("status") == "finished" or has_results or n_earlier > 0
     wanted = ALWAYS | (IF_SOLVED if is_solved else {}) | (IF_FAILED if manifest.get("status") == "failed" else {})
     found, before = _problem(manifest, wanted), manifest.get("before")
     if found is not None or before is None:

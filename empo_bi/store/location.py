@@ -73,6 +73,8 @@ class Place:
             self._check_members(self.zip_file)
             return ZipStore(self.zip_file, mode="r", read_only=True)
         self._refuse_a_file()
+        if self.zip_file is not None:
+            refuse_link(self.folder)  # whose name nobody has given
         if not self.folder.is_dir():
             what = "folder" if self.zip_file is None else "file"
             raise StoreNotFoundError(f"{self.name}: no such {what}; enumerate_dag(world, store={self.name!r}) makes it")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,8 +64,12 @@ INTEGER = Kind("an integer", _is_whole)
 WHOLE = Kind("a whole number", lambda value: _is_whole(value) and value >= 0)
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a text", _is_text)
-NUMBER = Kind("a finite number", lambda value: type(value) in (int, float) and -math.inf < value < math.inf)
+NUMBER = Kind("a finite number", lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max)
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
+PARAMETERS = Kind(
+    "an object of finite numbers, flags, and 'inf'",
+    lambda value: OBJECT.fits(value) and all(NUMBER.fits(x) or FLAG.fits(x) or x == "inf" for x in value.values()),
+)
 CHECKSUM = Kind(
     "eight hexadecimal digits", lambda value: isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{8}", value))
 )
@@ -125,8 +130,8 @@ SOLUTION_CONTENT = {
     "level_sizes": listed(WHOLE),
     "humans": listed(WHOLE),
     "robots": listed(WHOLE),
-    "params": OBJECT,
-    "human_params": optional(OBJECT),
+    "params": PARAMETERS,
+    "human_params": optional(PARAMETERS),
     "belief": optional(TEXT),
     "prior": optional(TEXT),
     "rest": one_of(*FLOATS),

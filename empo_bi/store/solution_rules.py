@@ -31,6 +31,7 @@ class SolutionRules:
     n_humans, n_goals, n_robot_profiles : H, G, R
     rest, work : types of the humans' values, in the store and in a carry
     most : the largest value that a human's goal can have, infinite where beliefs of a user's weigh outcomes
+    arrays : names of those that every level has
     """
 
     level_sizes: list[int]
@@ -40,6 +41,7 @@ class SolutionRules:
     rest: str
     work: str
     most: float
+    arrays: frozenset[str]
 
     @classmethod
     def of(cls, manifest: Json) -> SolutionRules | None:
@@ -50,7 +52,7 @@ class SolutionRules:
         most = 1 + SLACK if content["belief"] == "none" and content["prior"] == "none" else np.inf
         return cls(
             content["level_sizes"], len(content["humans"]), len(goals[0]), len(manifest["robot_profiles"]),
-            content["rest"], content["work"], most,
+            content["rest"], content["work"], most, _arrays(content),
         )  # fmt: skip
 
     def check_marker(self, t: int, marker: Json) -> None:
@@ -58,6 +60,8 @@ class SolutionRules:
         where, expected = spoken(level_name(t)), self._expected(t)
         if marker["level"] != t:
             raise Unfit(f"the group of {where} is that of level {marker['level']}")
+        if missing := sorted(self.arrays - marker["arrays"].keys()):
+            raise Unfit(f"{where}, array {missing[0]!r}: is missing from its record")
         for name, about in marker["arrays"].items():
             if name not in expected:
                 raise Unfit(f"{where}, array {name!r}: a solution has none")
@@ -107,6 +111,13 @@ def check_table(group: str, name: str, table: Array) -> None:
     least, most = _ends(table)
     if not (np.isfinite(least) and np.isfinite(most)) or (most > 0 if name == "robot" else least < -1):
         raise Unfit(f"{spoken(group)}, array {name!r}: values are {least:g} to {most:g}")
+
+
+def _arrays(content: Json) -> frozenset[str]:
+    """Those of phase 1, unless somebody else's prior took its place, and those of phase 2, as far as they were kept."""
+    solved = {"vh"} if content["prior"] == "none" else set()
+    solved |= {"ve", "xh", "qr", "vr"} if content["phase_2"] else set()
+    return frozenset(solved & set(content.get("arrays", solved)))
 
 
 def _ends(array: Array) -> tuple[float, float]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError
+from empo_bi.runtime.ordinary_files import path_inside
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
 from empo_bi.runtime.wording import counted
@@ -163,10 +164,11 @@ def _check_levels(store: DagStore | SolutionStore, levels: Sequence[int], progre
 def _problems_with_dag(results: SolutionStore) -> list[str]:
     """Whether a solution has as many states on each level as the DAG beside it."""
     folder = results.place.folder
-    if folder is None or not (folder.parent / "dag" / "zarr.json").is_file():
+    beside = None if folder is None else path_inside(folder.parent, "dag")
+    if beside is None or not (beside / "zarr.json").is_file():
         return []
     try:
-        dag = DagStore.open(place_of(folder.parent / "dag"), JsonStates(None))
+        dag = DagStore.open(place_of(beside), JsonStates(None))
         if results.manifest["content"].get("level_sizes") != [level.n_states for level in dag.sizes]:
             return [f"{results.place.name}: its levels have other sizes than those of the DAG beside it"]
         return [

@@ -256,7 +256,7 @@ def equal_entry(key_KW: KeyArray, slots: IntArray, n_slots: int, first: int, n: 
             if same_key(key_KW, k, n):
                 return k
         return n
-    slot = np.int64(hash_of(key_KW, n) & np.uint64(n_slots - 1))
+    slot = np.int64(hash_of(key_KW, n, np.uint64(0)) & np.uint64(n_slots - 1))
     while slots[slot] != 0:
         if same_key(key_KW, slots[slot] - 1, n):
             return slots[slot] - 1
@@ -274,9 +274,9 @@ def same_key(key_KW: KeyArray, one: int, other: int) -> bool:
 
 
 @inlined
-def hash_of(key_KW: KeyArray, k: int) -> np.uint64:
-    """All bits of a key, mixed."""
-    mixed = np.uint64(0)
+def hash_of(key_KW: KeyArray, k: int, salt: np.uint64) -> np.uint64:
+    """All bits of a key, mixed with a salt."""
+    mixed = salt
     for w in range(key_KW.shape[1]):
         mixed = (mixed ^ key_KW[k, w]) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(32)

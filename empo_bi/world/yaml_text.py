@@ -39,6 +39,8 @@ def load_yaml(text: str, origin: str, lines: dict[KeyPath, int], *, what: str, e
         if isinstance(trouble, error):  # complaints from _note_lines pass through
             raise
         raise error(f"{origin}: not a {what} ({type(trouble).__name__}: {trouble})") from trouble
+    except (LookupError, AttributeError, TypeError) as trouble:  # PyYAML's own, such as a KeyError for "!!bool x"
+        raise error(f"{origin}: a value does not fit its tag, such as !!bool or !!int; remove the tag") from trouble
     finally:
         if loader is not None:
             loader.dispose()

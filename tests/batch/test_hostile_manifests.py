@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
+
+import pytest
+from batch.batches import run_here
+from command_line import invoke
 
 from empo_bi.batch.batch import failure_lines
 from empo_bi.solving.run_manifest_rules import _is_plain, _is_text
@@ -27,3 +33,59 @@ def test_numbers_beyond_floats_and_halves_of_characters_are_refused() -> None:
 def test_an_error_of_a_run_is_one_line() -> None:
     rows = [{"world": "w\nall checksums agree", "error": "E\nstatus: finished", "steps": 2, "run": "r"}]
     assert failure_lines(rows) == ["w all checksums agree, 2 steps (r): E status: finished"]
+
+
+RESULTS = ("columns", "metric_columns", "timings", "dag", "store", "ended")
+UNCHECKED = {
+    "lines in the place of a DAG": {"dag": "x\nstatus: finished\nall checksums agree"},
+    "columns that are none": {"columns": 5},
+    "times that are texts": {"timings": {"a_seconds": "x"}},
+    "no times at all": {"timings": {}},
+    "columns alone": {"columns": {"a": 1}},
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A batch of two runs, all of which was kept."""
+    folder = tmp_path_factory.mktemp("batch")
+    assert run_here({"worlds": "basics/first_steps", "steps": [1, 2]}, folder).is_complete
+    return folder
+
+
+def changed(run: Path, status: str, **fields: Any) -> None:
+    """Make a run one that has no results, but for these."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest = {name: value for name, value in manifest.items() if name not in RESULTS} | {"status": status} | fields
+    if status == "failed":
+        manifest |= {"error": {"type": "A", "message": "b", "traceback": None, "is_passing": False}, "ended": "x"}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("status", ["running", "failed"])
+@pytest.mark.parametrize("case", UNCHECKED)
+def test_results_of_a_run_that_was_not_solved_are_refused(case: str, status: str, finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "batch")
+    run = sorted((tmp_path / "batch" / "runs").iterdir())[0]
+    changed(run, status, **UNCHECKED[case])
+    shown = invoke("show", run)
+    assert (shown.exit_code, "which no batch writes" in shown.output) == (3, True)
+    assert "\nstatus: finished" not in shown.output
+    assert "1 damaged" in invoke("show", tmp_path / "batch").output.partition("\n")[0]
+    assert run_here({"worlds": "basics/first_steps", "steps": [1, 2]}, tmp_path / "batch", retry_failed=True).is_complete
+
+
+def test_a_batch_is_shown_whatever_its_runs_call_their_steps(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "batch")
+    for run, steps in zip(sorted((tmp_path / "batch" / "runs").iterdir()), ("many", 3), strict=True):
+        changed(run, "failed", steps=steps)
+    assert "failed: basics/first_steps, 3 steps (2 runs" in invoke("show", tmp_path / "batch").output
+
+
+@pytest.mark.parametrize("names", [["\ud800"], ["x"] * 200_000], ids=["half a character", "the same name again and again"])
+def test_a_list_of_runs_that_no_batch_writes_is_no_trouble(names: list[str], finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "batch")
+    about = json.loads((tmp_path / "batch" / "batch.json").read_text())
+    (tmp_path / "batch" / "batch.json").write_text(json.dumps(about | {"runs": names}))
+    shown = invoke("show", tmp_path / "batch")
+    assert (shown.exit_code, shown.output.partition("\n")[0]) in [(0, "2 runs: 2 finished"), (0, "1 run: 1 not done")]

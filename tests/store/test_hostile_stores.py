@@ -1,0 +1,81 @@
+"""Stores that somebody has changed, with valid checksums: each case was once met with a crash, a wrong verdict or worse."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import invoke
+from store.forging import put_record, put_tree, record_of, tree_of
+
+from empo_bi import load_world, open_dag, open_solution, solve
+from empo_bi.dag.key_index import KeyIndex
+from empo_bi.errors import DamagedStoreError, StoreMismatchError
+from empo_bi.store.verify import verify_store
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    with solve(load_world("basics/first_steps", max_steps=2), out=tmp_path / "run", progress=False):
+        return tmp_path / "run"
+
+
+def solution_in(run: Path) -> Path:
+    (solution,) = run.glob("solution-*")
+    return solution
+
+
+@pytest.mark.parametrize("value", [[1, 2, 3], [[1]], 10**400, "much", None])
+def test_parameters_that_are_no_numbers_are_damage(value: Any, run: Path) -> None:
+    tree = tree_of(solution_in(run))
+    record = record_of(tree, "")
+    record["content"]["params"]["terminal_Vr"] = value
+    put_record(tree, "", record)
+    put_tree(tree, solution_in(run))
+    with pytest.raises(DamagedStoreError, match="field 'params' of content"):
+        verify_store(solution_in(run), progress=False)
+    assert invoke("verify", run).exit_code == 1
+
+
+@pytest.mark.parametrize(("name", "t"), [("vh", 1), ("ve", 0), ("xh", 2), ("qr", 0), ("vr", 0)])
+def test_an_array_that_a_level_does_not_mention_is_missed(name: str, t: int, run: Path) -> None:
+    tree = tree_of(solution_in(run))
+    record = record_of(tree, f"level_{t:05}")
+    del record["arrays"][name]
+    put_record(tree, f"level_{t:05}", record)
+    put_tree(tree, solution_in(run))
+    assert invoke("verify", run).exit_code == 1
+    with pytest.raises(DamagedStoreError, match=f"level {t}, array '{name}': is missing from its record"):
+        open_solution(run)
+
+
+def test_verify_follows_no_link_to_a_dag_elsewhere(run: Path, tmp_path: Path) -> None:
+    shutil.move(run / "dag", tmp_path / "elsewhere")
+    (run / "dag").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreMismatchError, match="dag: is a symbolic link"):
+        verify_store(solution_in(run), progress=False)
+    assert invoke("verify", run).exit_code != 0
+
+
+def test_a_zip_file_that_is_being_made_is_no_link(run: Path) -> None:
+    (run / "x.zip.building").symlink_to(run / "dag")
+    (run / "x.zip.lock").write_text("")
+    with pytest.raises(StoreMismatchError, match=r"x\.zip\.building: is a symbolic link"):
+        open_dag(run / "x.zip")
+
+
+def test_names_of_folders_do_not_look_like_lines_of_ours(run: Path) -> None:
+    shutil.copytree(solution_in(run), run / "solution-a\nall checksums agree\nthis run is fine")
+    for command in ("verify", "show"):
+        assert "this run is fine" not in invoke(command, run).output
+
+
+def test_keys_cannot_be_chosen_so_that_they_meet() -> None:
+    """The rows of two tables of the same keys differ, since each has a salt of its own; numbers do not."""
+    keys = np.arange(500, dtype=np.uint64).reshape(-1, 1)
+    one, other = KeyIndex(1), KeyIndex(1)
+    assert np.array_equal(one.add(keys), other.add(keys))
+    assert not np.array_equal(one._table, other._table)
