@@ -31,9 +31,9 @@ def solution_in(run: Path) -> Path:
 @pytest.mark.parametrize("value", [[1, 2, 3], [[1]], 10**400, "much", None])
 def test_parameters_that_are_no_numbers_are_damage(value: Any, run: Path) -> None:
     tree = tree_of(solution_in(run))
-    record = record_of(tree, "")
+    record = record_of(tree, "zarr.json")
     record["content"]["params"]["terminal_Vr"] = value
-    put_record(tree, "", record)
+    put_record(tree, "zarr.json", record)
     put_tree(tree, solution_in(run))
     with pytest.raises(DamagedStoreError, match="field 'params' of content"):
         verify_store(solution_in(run), progress=False)
@@ -43,9 +43,9 @@ def test_parameters_that_are_no_numbers_are_damage(value: Any, run: Path) -> Non
 @pytest.mark.parametrize(("name", "t"), [("vh", 1), ("ve", 0), ("xh", 2), ("qr", 0), ("vr", 0)])
 def test_an_array_that_a_level_does_not_mention_is_missed(name: str, t: int, run: Path) -> None:
     tree = tree_of(solution_in(run))
-    record = record_of(tree, f"level_{t:05}")
+    record = record_of(tree, f"level_{t:05}/zarr.json")
     del record["arrays"][name]
-    put_record(tree, f"level_{t:05}", record)
+    put_record(tree, f"level_{t:05}/zarr.json", record)
     put_tree(tree, solution_in(run))
     assert invoke("verify", run).exit_code == 1
     with pytest.raises(DamagedStoreError, match=f"level {t}, array '{name}': is missing from its record"):
