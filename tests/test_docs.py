@@ -223,3 +223,10 @@ def test_the_benchmark_of_the_planner_runs_on_small_horizons() -> None:
     assert re.search(r"within a factor 1.5: \d of 2; inside the range: \d of 2", done.stdout)
     assert re.search(r"\n +carousel +6 +1,147 +on disk .* MB +\d\.\d\d ", done.stdout)
     assert "memory within 25%" in done.stdout
+
+
+def test_the_architecture_is_one_page_and_every_design_record_is_in_the_index() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 110
+    folder = ROOT / "docs" / "design"
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    assert sorted(path.name for path in folder.glob("*.md") if f"]({path.name})" not in index) == ["index.md"]

@@ -175,7 +175,16 @@ def test_pages_fit_a_desktop_and_a_phone_and_nothing_leaves_the_server(address: 
             page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else elsewhere.append(r.url))
             page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
             page.on("pageerror", lambda e: complaints.append(str(e)))
-            for name in ("index", "tutorial", "theory", "comparison", "reference/solving", "reference/errors"):
+            for name in (
+                "index",
+                "tutorial",
+                "theory",
+                "computation",
+                "glossary",
+                "comparison",
+                "reference/solving",
+                "reference/errors",
+            ):
                 page.goto(f"{address}{name}.html")
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} is wider than {width}"
                 heights = page.evaluate("[...document.querySelectorAll('math')].map(e => e.getBoundingClientRect().height)")
