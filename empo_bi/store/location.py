@@ -237,8 +237,8 @@ def _remote(url: str) -> Store:
     except ImportError as error:
         raise StoreError(f"{url}: URLs need the package fsspec, and one for the kind of place: pip install 'empo-bi[remote]'"
                          f" ({error})") from error  # fmt: skip
-    except (ValueError, OSError) as error:
-        raise StoreError(f"{url}: cannot be opened ({error})") from error
+    except Exception as error:  # of any file system that fsspec knows
+        raise StoreError(f"{url}: cannot be opened ({type(error).__name__}: {error})") from error
 
 
 def _read_only(store: Store) -> Store:

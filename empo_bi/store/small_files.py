@@ -26,7 +26,7 @@ class Folder:
     def __init__(self, place: Any) -> None:
         # Absolute, since workers may be in other folders.
         self.place: Any = (
-            place.rstrip("/") if is_url(place) else Path(str(place).removeprefix("file://")).expanduser().absolute()
+            _without_slashes(place) if is_url(place) else Path(str(place).removeprefix("file://")).expanduser().absolute()
         )
 
     def __str__(self) -> str:
@@ -47,8 +47,8 @@ class Folder:
         except ImportError as error:
             needed = "the package fsspec, and one for the kind of place: pip install 'empo-bi[remote]'"
             raise StoreError(f"{self}: URLs need {needed} ({error})") from error
-        except ValueError as error:
-            raise StoreError(f"{self}: cannot be opened ({error})") from error
+        except Exception as error:  # of any file system that fsspec knows
+            raise StoreError(f"{self}: cannot be opened ({type(error).__name__}: {error})") from error
 
     def read_bytes(self, name: str) -> bytes | None:
         """None if there is no such file. Of one that is too large, a byte more than :data:`MOST_BYTES`."""
@@ -58,7 +58,7 @@ class Folder:
                 return bytes(system.cat_file(f"{path}/{name}", end=MOST_BYTES + 1))
             with path_inside(self.place, name).open("rb") as file:
                 return file.read(MOST_BYTES + 1)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
 
     def write_bytes(self, name: str, data: bytes) -> None:
@@ -149,6 +149,12 @@ class Folder:
                 shutil.rmtree(going, ignore_errors=True)
             else:
                 (self.place / name).unlink(missing_ok=True)
+
+
+def _without_slashes(url: str) -> str:
+    """A URL without slashes at its end, but for those of ``memory://``."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rstrip('/')}"
 
 
 def _is_shallow(thing: Any) -> bool:

@@ -31,7 +31,7 @@ class SolutionRules:
     n_humans, n_goals, n_robot_profiles : H, G, R
     rest, work : types of the humans' values, in the store and in a carry
     most : the largest value that a human's goal can have, infinite where beliefs of a user's weigh outcomes
-    arrays : names of those that every level has
+    arrays, tables : names of those that every level has, and every carry
     """
 
     level_sizes: list[int]
@@ -42,6 +42,7 @@ class SolutionRules:
     work: str
     most: float
     arrays: frozenset[str]
+    tables: frozenset[str]
 
     @classmethod
     def of(cls, manifest: Json) -> SolutionRules | None:
@@ -52,7 +53,7 @@ class SolutionRules:
         most = 1 + SLACK if content["belief"] == "none" and content["prior"] == "none" else np.inf
         return cls(
             content["level_sizes"], len(content["humans"]), len(goals[0]), len(manifest["robot_profiles"]),
-            content["rest"], content["work"], most, _arrays(content),
+            content["rest"], content["work"], most, _arrays(content), _tables(content),
         )  # fmt: skip
 
     def check_marker(self, t: int, marker: Json) -> None:
@@ -97,6 +98,8 @@ class SolutionRules:
 
     def check_carry(self, group: str, carried: Mapping[str, Any]) -> None:
         """What a carry's record says of its tables."""
+        if missing := sorted(self.tables - carried.keys()):
+            raise Unfit(f"{spoken(group)}, array {missing[0]!r}: is missing from its record")
         for name, about in carried.items():
             widths = [] if name == "robot" else [self.n_humans * self.n_goals]
             dtype = "float64" if name == "robot" else self.work
@@ -118,6 +121,11 @@ def _arrays(content: Json) -> frozenset[str]:
     solved = {"vh"} if content["prior"] == "none" else set()
     solved |= {"ve", "xh", "qr", "vr"} if content["phase_2"] else set()
     return frozenset(solved & set(content.get("arrays", solved)))
+
+
+def _tables(content: Json) -> frozenset[str]:
+    solved = {"human"} if content["prior"] == "none" else set()
+    return frozenset(solved | ({"effective", "robot"} if content["phase_2"] else set()))
 
 
 def _ends(array: Array) -> tuple[float, float]:

@@ -29,7 +29,8 @@ def read_stretches(
     read = {name: RowReader(files, group, name, about) for name, about in marker["arrays"].items() if name in TRANSITIONS}
     # Types on disk may be as wide as int32 and float64, and are widened.
     most = nbytes // 16
-    n_rows = max(1, most * marker["n_expanded"] // max(1, marker["n_transitions"]))
+    # A row has a count for each profile, however few its transitions are.
+    n_rows = max(1, most * marker["n_expanded"] // max(1, marker["n_transitions"], marker["n_expanded"] * n_profiles))
     first, begin = 0, 0
     while first < len(head.expanded):
         expanded = head.expanded[first : first + n_rows]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ from store.forging import put_record, put_tree, record_of, tree_of
 
 from empo_bi import load_world, open_dag, open_solution, solve
 from empo_bi.dag.key_index import KeyIndex
-from empo_bi.errors import DamagedStoreError, StoreMismatchError
+from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError
+from empo_bi.store.stretches import read_stretches
 from empo_bi.store.verify import verify_store
 
 
@@ -79,3 +82,36 @@ def test_keys_cannot_be_chosen_so_that_they_meet() -> None:
     one, other = KeyIndex(1), KeyIndex(1)
     assert np.array_equal(one.add(keys), other.add(keys))
     assert not np.array_equal(one._table, other._table)
+
+
+@pytest.mark.parametrize("url", ["memory://", "://", "reference://x", "nonsense://x"])
+def test_places_that_cannot_be_opened_are_named(url: str) -> None:
+    with pytest.raises(StoreError):
+        open_dag(url)
+    with pytest.raises(StoreError):
+        open_solution(url)
+
+
+def test_a_manifest_that_is_a_folder_is_damage(run: Path) -> None:
+    (run / "manifest.json").mkdir()
+    with pytest.raises(DamagedStoreError, match="manifest.json: is not JSON"):
+        open_solution(run)
+
+
+def test_rows_of_counts_are_read_few_at_a_time_also_where_transitions_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row has a count for each profile; a slice of few transitions may have gigabytes of zeros."""
+    n_profiles, read = 1000, []
+
+    class Rows:
+        def __init__(self, *_: Any) -> None: ...
+
+        def rows(self, first: int, last: int) -> Any:
+            read.append(last - first)
+            return np.zeros((last - first, n_profiles), dtype=np.uint8)
+
+    monkeypatch.setattr("empo_bi.store.stretches.RowReader", Rows)
+    marker = {"level": 0, "arrays": {"count": {}}, "n_expanded": 100, "n_transitions": 1}
+    head: Any = SimpleNamespace(expanded=range(100))
+    nobody = np.zeros(0, dtype=np.int64)
+    assert not list(read_stretches(MagicMock(), MagicMock(), marker, head, n_profiles, 16 * 5 * n_profiles, nobody))
+    assert (sum(read), max(read)) == (100, 5)
