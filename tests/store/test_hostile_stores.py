@@ -94,7 +94,7 @@ def test_places_that_cannot_be_opened_are_named(url: str) -> None:
 
 def test_a_manifest_that_is_a_folder_is_damage(run: Path) -> None:
     (run / "manifest.json").mkdir()
-    with pytest.raises(DamagedStoreError, match="manifest.json: is not JSON"):
+    with pytest.raises(DamagedStoreError, match=r"manifest\.json: is not JSON"):
         open_solution(run)
 
 
