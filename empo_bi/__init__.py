@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from empo_bi._version import __version__
+
 if TYPE_CHECKING:
     from empo_bi import analysis, events, worlds
     from empo_bi.api import compute_human_policy_prior, compute_robot_policy
@@ -66,8 +68,6 @@ if TYPE_CHECKING:
     )
     from empo_bi.world.gridworld import GridWorld, load_world
     from empo_bi.world.model import WorldModel
-
-__version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
