@@ -27,13 +27,13 @@ endif
 
 # What the demo needs is soon there; what developers need takes minutes. Stamps are renewed when the dependencies change.
 $(VENV)/.demo: pyproject.toml | same-python
-	@echo "Installing numpy, scipy, numba, zarr and what they need into $(VENV): 450 MB, about half a minute ..."
+	@echo "Installing numpy, scipy, numba, zarr and what they need into $(VENV): 420 MB, about half a minute ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml | same-python
-	@echo "Installing all that developers need into $(VENV): 2 GB, some minutes ..."
+	@echo "Installing all that developers need into $(VENV): 1.5 GB, some minutes ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(INSTALL) --editable '.[dev]'
 	@touch $(VENV)/.demo $@
