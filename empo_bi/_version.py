@@ -1,3 +1,3 @@
-"""The version of the package: here and nowhere else."""
+"""The version, written here only: ``pyproject.toml`` and ``empo_bi.__version__`` read it."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

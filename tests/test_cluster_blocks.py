@@ -20,12 +20,11 @@ import pytest
 from backward.test_one_sweep import PARAMS, WORLDS, LeapingRing, assert_same, derived, solved
 from backward.test_wider_tables import MILD, STEEP, STEPS, SteadyPatience
 from dag.test_stores_and_workers import assert_same as assert_same_dag
-from joblib._parallel_backends import LokyBackend
 from planning_worlds import Places, step_of
 from store_tools import tree
 
 from empo_bi import GoalError, enumerate_dag, solve
-from empo_bi.errors import WorkerDiedError
+from empo_bi.errors import ClusterError, WorkerDiedError
 from empo_bi.runtime.blocks import active_cluster
 from empo_bi.runtime.cluster import ATTEMPTS, DaskCluster
 from empo_bi.sweep.cluster_blocks import workers_or_batches
@@ -313,24 +312,23 @@ def test_what_runs_on_the_cluster_already_spreads_no_further(client: Any) -> Non
         assert joblib.Parallel()([joblib.delayed(is_local)(i) for i in range(3)]) == [True] * 3
 
 
-class Elsewhere(LokyBackend):
-    """Stands for the backend of another kind of cluster; like Ray's it is derived from one of joblib's own."""
+class Elsewhere(joblib.ParallelBackendBase):
+    """Stands for the backend of another kind of cluster."""
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        return 2
+
+    def apply_async(self, func: Any, callback: Any = None) -> Any:
+        raise AssertionError("nothing goes there")
 
 
-def pid_of_asker(folder: Path, state: Any, human: int, action: int) -> Any:
-    (folder / str(os.getpid())).touch()
-    return doubtful(state, human, action)
-
-
-def test_any_other_backend_of_joblib_is_a_cluster(on_cluster: OnCluster, tmp_path: Path) -> None:
+def test_backends_of_other_clusters_are_refused_with_a_remedy() -> None:
     joblib.register_parallel_backend("elsewhere", Elsewhere)
-    expected = solved("skipped levels", PARAMS.replace(believed_others_policy=doubtful))
-    with joblib.parallel_config(backend="elsewhere", n_jobs=2):
-        found = solved("skipped levels", PARAMS.replace(believed_others_policy=partial(pid_of_asker, tmp_path)))
-    assert_same(found, expected)
-    asked = {int(path.name) for path in tmp_path.iterdir()}
-    assert asked
-    assert os.getpid() not in asked
+    with (
+        joblib.parallel_config(backend="elsewhere", n_jobs=2),
+        pytest.raises(ClusterError, match=r"active backend is Elsewhere; expected Dask's .* backend='dask'"),
+    ):
+        solved("skipped levels", PARAMS)
 
 
 def test_blocks_on_the_way_count_as_blocks_in_work(client: Any) -> None:

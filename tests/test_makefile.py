@@ -24,10 +24,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    ours = ("MAKE", "MFLAGS", "PYTHON", "VENV")  # of a `make` that runs these tests
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return subprocess.run(["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
 def planned(folder: Path, target: str) -> str:
-    command = ["make", "--dry-run", "--no-print-directory", target]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+    done = make(folder, "--dry-run", "--no-print-directory", target)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def stamp(folder: Path, name: str, *, seconds_after_project: float) -> None:
@@ -59,6 +65,20 @@ def test_nothing_is_installed_twice_unless_the_dependencies_change(folder: Path)
 
 def test_what_developers_have_installed_is_enough_for_the_demo(folder: Path) -> None:
     assert "touch .venv/.demo .venv/.installed\n" in planned(folder, "lint")
+
+
+def test_another_python_than_that_of_the_environment_is_refused(folder: Path) -> None:
+    python = folder / ".venv/bin/python"
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\necho 3.9\n")
+    python.chmod(0o755)
+    assert make(folder, "same-python").returncode == 0  # whatever is there will do, unless one is asked for
+    refused = make(folder, "same-python", f"PYTHON={sys.executable}")
+    assert refused.returncode != 0
+    ours = "{}.{}".format(*sys.version_info)
+    assert f".venv has Python 3.9, and PYTHON={sys.executable} is {ours}. Either run 'make clean'" in refused.stderr
+    assert f"VENV=.venv-{ours}" in refused.stderr
+    assert make(folder, "same-python", f"PYTHON={sys.executable}", "VENV=.venv-other").returncode == 0
 
 
 DEMO = """

@@ -51,6 +51,7 @@ def test_an_installed_package_has_the_shipped_worlds_with_it(tmp_path: Path) -> 
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
         assert not [name for name in archive.namelist() if name.startswith(("tests/", "worlds/"))]
+    assert wheel.name.split("-")[1] == empo_bi.__version__  # which is written in one place
     code = f"import sys; sys.path.insert(0, {str(site)!r}); import empo_bi; "
     code += "world = empo_bi.load_world('jobst_challenges/asymmetric_freeing', max_steps=3); "
     code += "print(empo_bi.__file__, len(empo_bi.worlds.available()), world.initial_state()[0], sep='|')"

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 from xarray.backends import BackendArray
-from xarray.core import indexing
 
+from empo_bi.analysis import xarray_internals as indexing
 from empo_bi.analysis.quantities import Source, trim_after
 from empo_bi.dag.slices import Bodies, IndexArray, bodies_from
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import xarray
 from xarray.backends import BackendArray
-from xarray.core import indexing
-from xarray.core.indexing import IndexSelResult
 
+from empo_bi.analysis import xarray_internals as indexing
+from empo_bi.analysis.xarray_internals import IndexSelResult
 from empo_bi.dag.slices import IndexArray
 
 

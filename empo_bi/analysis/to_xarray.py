@@ -125,9 +125,9 @@ class _Lazy:
 
     def variable(self, source: Source, dims: tuple[str, ...], columns: Any, dtype: Any, about: dict[str, str]) -> Any:
         import xarray
-        from xarray.core.indexing import LazilyIndexedArray
 
         from empo_bi.analysis.lazy_arrays import LevelledArray
+        from empo_bi.analysis.xarray_internals import LazilyIndexedArray
 
         array = LevelledArray(source, self.first_state, columns, dtype, self._lock)
         return xarray.Variable(dims, LazilyIndexedArray(array), about)

@@ -93,7 +93,7 @@ def human_divergence(first: Solution, second: Solution, human: int, *, goal: Any
 def robot_logits(solution: Solution, t: int, place_M: IndexArray | None = None) -> tuple[FloatArray, BoolArray]:
     """Logits of the robots' policy in the states that go on, (N, R), and which of the states asked for those are."""
     q_MR = solution.rows("qr", t, place_M)
-    goes_on: BoolArray = (q_MR < 0).all(axis=1)  # type: ignore[assignment]
+    goes_on: BoolArray = np.asarray((q_MR < 0).all(axis=1), dtype=np.bool_)
     return -solution.params.beta_r * np.log(-q_MR[goes_on]), goes_on
 
 

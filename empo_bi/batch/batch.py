@@ -138,7 +138,7 @@ def run_batch(
         In place of what the file says.
     retry_failed : bool
         Try again what failed earlier.
-    backend : "local", "dask" or "ray"
+    backend : "local" or "dask"
         Where runs go: processes of this machine, or a cluster.
     scheduler : str, optional
         The address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``.

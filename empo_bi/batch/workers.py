@@ -1,4 +1,4 @@
-"""Where passes run: this process, other processes by way of joblib, a Dask or Ray cluster."""
+"""Where passes run: this process, other processes by way of joblib, a Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from empo_bi.runtime.wording import did_you_mean
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-BACKENDS = ("local", "dask", "ray")
+BACKENDS = ("local", "dask")
 SPREADS = ("runs", "blocks")  # what a cluster shares out
 CONNECT_SECONDS = 10  # for a scheduler to answer
 SCHEDULER_LOST = (
@@ -46,15 +46,12 @@ class Workers:
         """The process with which workers are to end; 0 where they are somebody else's."""
         return os.getpid()
 
-    @contextlib.contextmanager
-    def _configured(self) -> Iterator[dict[str, Any]]:
-        yield {"n_jobs": self.n, "backend": "loky"}
-
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """``function`` of each task, in the order in which they get done."""
-        with self._configured() as options:
-            pool: Any = joblib.Parallel(**options, return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs")
-            yield from pool(joblib.delayed(function)(task) for task in tasks)
+        pool: Any = joblib.Parallel(
+            n_jobs=self.n, backend="loky", return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs"
+        )
+        yield from pool(joblib.delayed(function)(task) for task in tasks)
 
     def alone(self, function: Callable[[Task], Result], task: Task) -> Result:
         """One task in a process of its own, whose death harms nobody."""
@@ -167,30 +164,10 @@ def _local_cluster(n: int) -> Any:
             say("a Dask worker died while it was starting; they are started again")
 
 
-class RayWorkers(Workers):
-    """Workers of a Ray cluster, through Ray's backend for joblib."""
-
-    def __init__(self, n: int = -1, address: str | None = None) -> None:
-        try:
-            import ray
-            import ray.util.joblib
-        except ImportError as error:
-            raise ClusterError("a Ray cluster needs the package ray: pip install ray") from error
-        ray.init(address=address, ignore_reinit_error=True)
-        ray.util.joblib.register_ray()
-        super().__init__(n)
-
-    @property
-    def parent(self) -> int:
-        return 0
-
-    @contextlib.contextmanager
-    def _configured(self) -> Iterator[dict[str, Any]]:
-        yield {"n_jobs": self.n, "backend": "ray"}
-
-
 def check_backend(backend: str, scheduler: str | None, spread: str) -> None:
     """Complain of what cannot be, also where nothing is left to do."""
+    if backend == "ray":
+        raise ValueError("backend='ray' was removed in version 0.2, because it was never tested; use a Dask cluster instead")
     for name, given, known in (("spread", spread, SPREADS), ("backend", backend, BACKENDS)):
         if given not in list(known):
             raise ValueError(f"{name}={given!r}; expected one of {', '.join(known)}.{did_you_mean(str(given), known)}")
@@ -201,8 +178,6 @@ def check_backend(backend: str, scheduler: str | None, spread: str) -> None:
 def workers_for(backend: str, n: int, scheduler: str | None, spread: str = "runs") -> Workers:
     """What ``backend``, ``scheduler`` and ``spread`` mean; a scheduler alone means Dask."""
     check_backend(backend, scheduler, spread)
-    if backend == "ray":
-        return RayWorkers(n, scheduler)
     if backend == "dask" or scheduler is not None:
         return DaskWorkers(n, scheduler, spreads_blocks=spread == "blocks")
     if spread == "blocks":

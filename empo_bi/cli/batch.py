@@ -19,7 +19,7 @@ from empo_bi.cli.values import Size
 @click.option("--memory-limit", type=Size(), help="What each worker may hold, such as 2GB.")
 @click.option("--keep", type=click.Choice(["values", "policies", "summary"]), help="What remains of each run.")
 @click.option("--retry-failed", is_flag=True, help="Try again what failed earlier; otherwise that is only reported.")
-@click.option("--backend", type=click.Choice(["local", "dask", "ray"]), default="local", show_default=True,
+@click.option("--backend", type=click.Choice(["local", "dask"]), default="local", show_default=True,
               help="Where runs go: processes of this machine, or a cluster.")  # fmt: skip
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, such as tcp://10.0.0.1:8786.")
 @click.option("--spread", type=click.Choice(["runs", "blocks"]), default="runs", show_default=True,

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib.hashing import NumpyHasher
 
+from empo_bi.runtime.joblib_internals import NumpyHasher
 from empo_bi.world.gridworld import GridWorld
 
 # Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.

@@ -46,7 +46,7 @@ class Forward:
             yield t, mass_SN
             if dag.shares_bodies:  # elsewhere, a body is on one level only, and what leaps over levels is kept
                 next_BN[:] = 0.0
-            has_mass: BoolArray = mass_SN.any(axis=1)  # type: ignore[assignment]
+            has_mass: BoolArray = np.asarray(mass_SN.any(axis=1), dtype=np.bool_)
             if t < dag.horizon and has_mass.any():
                 for play in solution.plays(t, None if has_mass.all() else np.flatnonzero(has_mass), self._pursued):
                     play.push(mass_SN, next_BN)

@@ -13,13 +13,13 @@ from pickle import PicklingError
 from typing import Any, TypeVar
 
 import joblib
-from joblib.parallel import get_active_backend
 
-from empo_bi.runtime.cluster import Cluster, DaskCluster, JoblibCluster
+from empo_bi.errors import ClusterError
+from empo_bi.runtime.cluster import Cluster, DaskCluster
+from empo_bi.runtime.joblib_internals import active_backend
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
-HERE = ("SequentialBackend", "ThreadingBackend", "MultiprocessingBackend", "LokyBackend")  # of joblib: this machine's own
 
 
 def active_cluster() -> Cluster | None:
@@ -29,13 +29,15 @@ def active_cluster() -> Cluster | None:
     there is none: that task is one of many already, such as the passes of a batch, and would wait for workers that wait
     for it.
     """
-    backend, n_jobs = get_active_backend()
-    kind = type(backend)  # not its base classes: Ray's is derived from joblib's own
-    if kind.__name__ in HERE and kind.__module__.startswith("joblib."):
+    kind, backend = active_backend()
+    if kind == "local":
         return None
-    if kind.__name__ == "DaskDistributedBackend":
-        return None if _is_dask_task() else DaskCluster(backend)
-    return JoblibCluster(backend, n_jobs)
+    if kind != "dask":
+        raise ClusterError(
+            f"joblib's active backend is {kind}; expected Dask's or one of joblib's own. Call this outside of its "
+            "joblib.parallel_config(...), or inside of joblib.parallel_config(backend='dask', client=client)"
+        )
+    return None if _is_dask_task() else DaskCluster(backend)
 
 
 def _is_dask_task() -> bool:

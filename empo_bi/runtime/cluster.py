@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from itertools import islice
 from pickle import PicklingError
 from typing import Any, Protocol, TypeVar
-
-import joblib
 
 from empo_bi.errors import WorkerDiedError
 
@@ -90,22 +87,6 @@ class DaskCluster:
                 sent_then = self._sent
                 future = self._submit(function, block)
         raise WorkerDiedError(f"a block was lost {ATTEMPTS} times with the Dask workers that had it; their logs tell why")
-
-
-class JoblibCluster:
-    """Whatever else joblib has a backend for, such as Ray: some blocks at a time."""
-
-    def __init__(self, backend: Any, n_jobs: int | None) -> None:
-        self._backend = backend
-        self._n_jobs = -1 if n_jobs is None else n_jobs
-        self.n_workers = max(1, int(backend.effective_n_jobs(self._n_jobs)))
-
-    def map(self, function: Callable[[Shared, Block], Result], shared: Shared, blocks: Iterable[Block]) -> Iterator[Result]:
-        check_picklable(shared)
-        left = iter(blocks)
-        while some := list(islice(left, 2 * self.n_workers)):
-            pool: Any = joblib.Parallel(n_jobs=self._n_jobs, backend=self._backend, batch_size=1)
-            yield from pool(joblib.delayed(function)(shared, block) for block in some)
 
 
 def check_picklable(thing: Any) -> None:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
+from empo_bi.runtime.numba_internals import is_compiled, is_dispatcher
+
 _PACKAGE = __name__.partition(".")[0]
 _WORDS = {
     "world": "the rules of gridworlds", "dag": "the search for states", "backward": "the planning steps",
@@ -126,7 +128,7 @@ def functions_to_compile(dispatcher: Any) -> set[Any]:
     while waiting:
         function = waiting.pop().py_func
         called = [function.__globals__.get(name) for name in function.__code__.co_names]
-        new = {one for one in called if _is_ours(one) and not one.overloads} - found
+        new = {one for one in called if _is_ours(one) and not is_compiled(one)} - found
         found |= new
         waiting += new
     return found
@@ -134,5 +136,4 @@ def functions_to_compile(dispatcher: Any) -> set[Any]:
 
 def _is_ours(dispatcher: Any) -> bool:
     """Numba tells of everybody's functions, so nothing may be taken for granted."""
-    function = getattr(dispatcher, "py_func", None)
-    return hasattr(dispatcher, "overloads") and str(getattr(function, "__module__", "")).startswith(f"{_PACKAGE}.")
+    return is_dispatcher(dispatcher) and str(getattr(dispatcher.py_func, "__module__", "")).startswith(f"{_PACKAGE}.")

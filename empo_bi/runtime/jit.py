@@ -28,31 +28,18 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core import event
-from numba.core.options import DefaultOptions
 
 from empo_bi.runtime.compilation import compilations
+from empo_bi.runtime.numba_internals import listen_to_compilations, stamp_cache, without_reference_counting
 
 _PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(rf"^from ({_PACKAGE.name}[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _CALLED_BY_KERNELS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-# The switch has no public name; without it everything works, only slower.
-_UNCOUNTED = {**_CALLED_BY_KERNELS, **({"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {})}
+_UNCOUNTED = {**_CALLED_BY_KERNELS, **without_reference_counting()}
 
-
-class _CompilationListener(event.Listener):
-    """Passes on what numba tells of compilations, so that nobody thinks the program hangs."""
-
-    def on_start(self, what: event.Event) -> None:
-        compilations.begin((what.data or {}).get("dispatcher"))
-
-    def on_end(self, what: event.Event) -> None:
-        compilations.end((what.data or {}).get("dispatcher"))
-
-
-event.register("numba:compile", _CompilationListener())
+listen_to_compilations(compilations.begin, compilations.end)  # so that nobody thinks the program hangs
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -75,17 +62,17 @@ def kernel(function: Callable[..., Any]) -> Any:
     try:
         compiled = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # read-only installation, and no home folder to write to
-        warnings.warn(
-            "no folder to keep compiled kernels in, so every start compiles them anew (10 to 20 s); "
-            "set NUMBA_CACHE_DIR to a folder you may write to",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        _warn("no folder to keep compiled kernels in", "set NUMBA_CACHE_DIR to a folder you may write to")
         return njit(**_OPTIONS)(function)
-    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if hasattr(cache_file, "_source_stamp"):
-        cache_file._source_stamp = source_stamp(Path(function.__code__.co_filename))  # type: ignore[union-attr]
+    if not stamp_cache(compiled, source_stamp(Path(function.__code__.co_filename))):
+        _warn("this numba is newer than empo_bi, which cannot tell whether cached kernels are current", "use an older numba")
+        return njit(**_OPTIONS)(function)
     return compiled
+
+
+def _warn(reason: str, remedy: str) -> None:
+    message = f"{reason}, so every start compiles them anew (10 to 20 s); {remedy}"
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 def source_stamp(path: Path) -> tuple[tuple[str, int, int], ...]:

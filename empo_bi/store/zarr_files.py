@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 from zarr.abc.store import Store
-from zarr.core.buffer import default_buffer_prototype
-from zarr.core.sync import sync
+from zarr.buffer import default_buffer_prototype
 from zarr.storage import FsspecStore
 
 from empo_bi.dag.slices import Bodies
@@ -37,6 +36,7 @@ from empo_bi.store.encoded import (
 )
 from empo_bi.store.layout import ATTRIBUTE, ROOT, spoken
 from empo_bi.store.records import OBJECT, check_record, one_of, parsed
+from empo_bi.store.zarr_internals import is_open, open_if_needed, sync
 
 REMEDY = (
     "To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True (--overwrite), or delete it"
@@ -159,8 +159,7 @@ class ZarrFiles:
         An error of the machine (no permission, no network) says nothing about the store, and is raised.
         """
         try:
-            if not getattr(self._store, "_is_open", True):  # a zip file that nobody has read yet does not open itself
-                await self._store._open()
+            await open_if_needed(self._store)
             found = await self._store.get(key, default_buffer_prototype())
         except FileNotFoundError:  # not even the folder
             return None
@@ -288,7 +287,7 @@ class ZarrFiles:
         return self._store.supports_deletes
 
     def close(self) -> None:
-        if getattr(self._store, "_is_open", True):  # a zip file that nobody has read yet
+        if is_open(self._store):
             self._store.close()
 
     def delete(self, name: str) -> None:

@@ -339,6 +339,7 @@ def test_one_column_of_all_levels_is_never_held_with_all_others() -> None:
     import tracemalloc
 
     from empo_bi.analysis.lazy_arrays import LevelledArray
+    from empo_bi.analysis.xarray_internals import LazilyIndexedArray
 
     class Wide:
         """Levels of 2,000 states and 100 columns, 1.6 MB each, made when they are asked for."""
@@ -347,7 +348,7 @@ def test_one_column_of_all_levels_is_never_held_with_all_others() -> None:
             yield slice(0, len(places)), np.full((len(places), 100), t) + np.arange(100)
 
     array = LevelledArray(Wide(), np.arange(41) * 2000, (100,), np.float64, threading.Lock())
-    wide = xarray.Variable(("state", "goal"), xarray.core.indexing.LazilyIndexedArray(array))
+    wide = xarray.Variable(("state", "goal"), LazilyIndexedArray(array))
     tracemalloc.start()
     found = wide.isel(goal=7).values
     peak = tracemalloc.get_traced_memory()[1]

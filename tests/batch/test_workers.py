@@ -59,6 +59,8 @@ def test_what_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         workers_for("dask", 1, "tcp://127.0.0.1:9")
     with pytest.raises(ValueError, match="Did you mean 'dask'"):
         workers_for("dusk", 1, None)
+    with pytest.raises(ValueError, match=r"'ray' was removed .* use a Dask cluster"):
+        workers_for("ray", 1, None)
     with pytest.raises(ValueError, match="Did you mean 'blocks'"):
         workers_for("dask", 1, None, "block")
     with pytest.raises(ValueError, match="is for a cluster"):
