@@ -27,7 +27,7 @@ def remove_rests(folders: Iterable[Folder]) -> None:
 
 def _remove_if_rest(path: Path) -> None:
     if re.fullmatch(r"\..+\.\d+\.partial", path.name):
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
     elif path.suffix in (".lock", ".turn") and path.name != "batch.lock":
-        with contextlib.suppress(StoreLockedError):
+        with contextlib.suppress(StoreLockedError, OSError):  # held by somebody, or not a lock of ours
             WriterLock(path).release()

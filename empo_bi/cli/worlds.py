@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from empo_bi.cli.common import json_option, loaded, world_options
 from empo_bi.cli.exits import FINE, NO
 from empo_bi.cli.output import echo, print_json
+from empo_bi.runtime.printable import one_line
 
 if TYPE_CHECKING:
     from empo_bi.world.gridworld import GridWorld
@@ -176,7 +177,7 @@ def _description(content: dict[str, Any]) -> str:
         goals = [f"{name} (weight {goal['weight']:.3g})" for name, goal in zip(goals, content["goals"], strict=True)]
     states = f", {_counted(content['states'])} states with the steps of its file" if content["states"] else ""
     parts = [
-        f"{content['title']}, {content['width']} x {content['height']} cells, horizon {content['steps']}{states}",
+        f"{one_line(content['title'])}, {content['width']} x {content['height']} cells, horizon {content['steps']}{states}",
         textwrap.fill(content["purpose"], 100) if content["purpose"] else None,
         textwrap.indent("\n".join(content["map"]), "    "),
         "\n".join(content["agents_in_words"]),

@@ -94,8 +94,8 @@ def _written(pattern: str) -> Check:
 
 
 def _all(check: Check) -> Check:
-    """Mappings with values of a kind."""
-    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+    """Mappings with values of a kind, and names that can be printed."""
+    return lambda value: isinstance(value, dict) and all(map(_is_text, value)) and all(map(check, value.values()))
 
 
 def _is_list_of_texts(value: Any) -> bool:

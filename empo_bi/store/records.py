@@ -66,9 +66,17 @@ FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a text", _is_text)
 NUMBER = Kind("a finite number", lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max)
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
+# The parameters of the theory; those that are no numbers are flags.
+THEORY_NUMBERS = frozenset(("beta_h", "beta_r", "eta", "rho_h", "rho_r", "terminal_Vr", "xi", "zeta"))
+THEORY_FLAGS = frozenset(("believed_others", "optimistic"))
 PARAMETERS = Kind(
-    "an object of finite numbers, flags, and 'inf'",
-    lambda value: OBJECT.fits(value) and all(NUMBER.fits(x) or FLAG.fits(x) or x == "inf" for x in value.values()),
+    f"an object of numbers ({', '.join(sorted(THEORY_NUMBERS))}) and flags ({', '.join(sorted(THEORY_FLAGS))})",
+    lambda value: (
+        OBJECT.fits(value)
+        and value.keys() == THEORY_NUMBERS | THEORY_FLAGS
+        and all(FLAG.fits(value[name]) for name in THEORY_FLAGS)
+        and all(NUMBER.fits(value[name]) or value[name] == "inf" for name in THEORY_NUMBERS)
+    ),
 )
 CHECKSUM = Kind(
     "eight hexadecimal digits", lambda value: isinstance(value, str) and bool(re.fullmatch("[0-9a-f]{8}", value))

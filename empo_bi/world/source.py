@@ -15,6 +15,7 @@ from typing import Any
 
 from empo_bi import worlds
 from empo_bi.errors import WorldFileError, WorldNotFoundError
+from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world.yaml_text import KeyPath, load_yaml
 
@@ -34,7 +35,7 @@ class WorldSource:
 
     def place(self, *path: str | int) -> str:
         """``file:line: key`` as far as known, the beginning of every complaint."""
-        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+        key = one_line("".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip("."))
         if path and path[0] in self.overridden:
             return f"{key}=... passed to load_world"
         line = self.lines.get(path) or self.lines.get(path[:-1])

@@ -89,3 +89,23 @@ def test_a_list_of_runs_that_no_batch_writes_is_no_trouble(names: list[str], fin
     (tmp_path / "batch" / "batch.json").write_text(json.dumps(about | {"runs": names}))
     shown = invoke("show", tmp_path / "batch")
     assert (shown.exit_code, shown.output.partition("\n")[0]) in [(0, "2 runs: 2 finished"), (0, "1 run: 1 not done")]
+
+
+def test_names_of_columns_can_be_printed(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "batch")
+    run = sorted((tmp_path / "batch" / "runs").iterdir())[0]
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["columns"]["\ud800x"] = 1
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    assert "1 damaged" in invoke("show", tmp_path / "batch").output
+    assert run_here({"worlds": "basics/first_steps", "steps": [1, 2]}, tmp_path / "batch").is_complete
+
+
+def test_leftovers_that_are_none_of_ours_are_no_trouble(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "batch")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "mine.txt").write_text("mine")
+    (tmp_path / "batch" / ".x.1.partial").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "batch" / "x.lock").mkdir()
+    assert run_here({"worlds": "basics/first_steps", "steps": [1, 2]}, tmp_path / "batch").is_complete
+    assert (tmp_path / "elsewhere" / "mine.txt").read_text() == "mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from store.forging import put_record, put_tree, record_of, tree_of
 
 from empo_bi import load_world, open_dag, open_solution, solve
 from empo_bi.dag.key_index import KeyIndex
-from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError
+from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, WorldWarning
 from empo_bi.store.stretches import read_stretches
 from empo_bi.store.verify import verify_store
 
@@ -31,11 +32,15 @@ def solution_in(run: Path) -> Path:
     return solution
 
 
-@pytest.mark.parametrize("value", [[1, 2, 3], [[1]], 10**400, "much", None])
-def test_parameters_that_are_no_numbers_are_damage(value: Any, run: Path) -> None:
+PARAMETERS = [{"terminal_Vr": value} for value in ([1, 2, 3], [[1]], 10**400, "much", None)]
+PARAMETERS += [{"zeta": "abc"}, {"optimistic": 3.0}, {"of_our_own": 1.0}]
+
+
+@pytest.mark.parametrize("change", PARAMETERS, ids=str)
+def test_parameters_that_are_none_are_damage(change: dict[str, Any], run: Path) -> None:
     tree = tree_of(solution_in(run))
     record = record_of(tree, "zarr.json")
-    record["content"]["params"]["terminal_Vr"] = value
+    record["content"]["params"] |= change
     put_record(tree, "zarr.json", record)
     put_tree(tree, solution_in(run))
     with pytest.raises(DamagedStoreError, match="field 'params' of content"):
@@ -115,3 +120,17 @@ def test_rows_of_counts_are_read_few_at_a_time_also_where_transitions_are_few(mo
     nobody = np.zeros(0, dtype=np.int64)
     assert not list(read_stretches(MagicMock(), MagicMock(), marker, head, n_profiles, 16 * 5 * n_profiles, nobody))
     assert (sum(read), max(read)) == (100, 5)
+
+
+def test_texts_of_world_files_do_not_look_like_lines_of_ours(tmp_path: Path) -> None:
+    forged = '"x\\nall checksums agree"'
+    for i, text in enumerate((f"{forged}: 1\n", f"metadata: {{name: {forged}}}\n")):
+        file = tmp_path / f"world{i}.yaml"
+        file.write_text("map: |\n  We We We\n  We Ay We\n  We We We\nmax_steps: 2\npossible_goals: ['1,1']\n" + text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shown = invoke("worlds", "describe", file)
+        assert shown.exit_code == 0
+        assert "all checksums agree" not in shown.output.splitlines()
+    with pytest.warns(WorldWarning, match="x all checksums agree: unknown key"):
+        load_world(tmp_path / "world0.yaml")
