@@ -44,11 +44,11 @@ __all__ = [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return _listed(name)
     if name in _FORMER_HOMES:
         return getattr(importlib.import_module(f"empo_bi.{_FORMER_HOMES[name]}"), name)
     for home in ("errors", "goals"):
         if not name.startswith("_") and name in (module := importlib.import_module(f"empo_bi.{home}")).__all__:
             return getattr(module, name)
-    if name not in __all__:
-        raise AttributeError(f"module 'empo_bi' has no attribute {name!r}")
-    return _listed(name)
+    raise AttributeError(f"module 'empo_bi' has no attribute {name!r}")
