@@ -28,7 +28,7 @@ from empo_bi import (
     compute_robot_policy,
     load_world,
 )
-from empo_bi.results.attainment_cache import AttainmentCache
+from empo_bi.compat.attainment_cache import AttainmentCache
 from empo_bi.store.location import place_of
 from empo_bi.store.solution_store import SolutionStore
 

@@ -22,8 +22,8 @@ from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.machine import available_bytes, resident_bytes, trim
-from empo_bi.solving.argument_checks import checked_agents, checked_generator
-from empo_bi.solving.enumeration import check_world, title_of
+from empo_bi.solving.argument_checks import check_world, checked_agents, checked_generator
+from empo_bi.solving.enumeration import title_of
 from empo_bi.sweep.memory_model import BLOCK_STATES, SweepShape, sizes_within
 from empo_bi.sweep.phases import wants_double
 from empo_bi.world.goals import WorldGoalGenerator

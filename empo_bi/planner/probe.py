@@ -22,8 +22,8 @@ from empo_bi.memory.watch import Watch
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.runtime.progress import level_bar
-from empo_bi.solving.enumeration import explorer_for
-from empo_bi.solving.pipeline import Pipeline
+from empo_bi.solving.enumeration import ExplorerOptions, explorer_for
+from empo_bi.solving.solve import pipeline_for
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.world.gridworld import GridWorld
 
@@ -81,7 +81,7 @@ def probe(
     """Enumerate levels for so long, or so many, and solve the first of them as if nothing came after."""
     clock = _Clock(seconds)
     clock.is_waiting = not isinstance(world, GridWorld)  # whose first level is found at once, when kernels are compiled
-    options = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock}
+    options: ExplorerOptions = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock}
     explorer = explorer_for(world, level_fct, fixed_goals_of(world), Budget(), options)
     levels = _FirstLevels(explorer.n_profiles)
     spent, last = 0.0, 0.0
@@ -191,9 +191,9 @@ class _Trial:
     ) -> None:
         dag = Dag(world, _first_of(levels), n_profiles=n_profiles, shares_bodies=shares_bodies)
         dag.precision = EXACT
-        params = [options.get("params", Params())]
-        solver = Pipeline(world, params, dag=dag, progress=False, **{k: v for k, v in options.items() if k != "params"})
-        columns = GoalColumns(LevelBlocks(dag, BLOCK_STATES), solver.humans, solver.generator)
+        given: Any = {name: value for name, value in options.items() if name != "params"}
+        solver = pipeline_for(world, [options.get("params", Params())], {**given, "dag": dag, "progress": False})
+        columns = GoalColumns(LevelBlocks(dag, BLOCK_STATES), solver.problem.humans, solver.problem.generator)
         self.n_columns, self.goals_by_state = columns.n_columns, not columns.is_fixed
         self.seconds_per_state, self.result_ratio = 5e-6, 0.5  # guesses, should the trial fail
         try:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.dag.slices import Bodies, FloatArray, IndexArray
 from empo_bi.errors import StoreError
@@ -54,13 +53,13 @@ class Solution:
     """
 
     def __init__(
-        self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: SolvedLevels, *,
+        self, blocks: LevelBlocks, setting: Setting, params: Params, results: SolvedLevels, *,
         human_params: Params | None = None, prior: Any = None, has_robot: bool = True, owns_dag: bool = False,
         users: weakref.WeakSet[Solution] | None = None, memory_profile: MemoryProfiler | None = None,
     ) -> None:  # fmt: skip
         """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one;
         ``users`` is shared by solutions that have one DAG, which the last of them closes if it is theirs (``owns_dag``)."""
-        self.dag, self.params, self.results, self.memory_profile = dag, params, results, memory_profile
+        self.dag, self.params, self.results, self.memory_profile = blocks.dag, params, results, memory_profile
         self.human_params, self._owns_dag = human_params or params, owns_dag
         # Solutions of the same DAG that are open.
         self._users: weakref.WeakSet[Solution] = weakref.WeakSet() if users is None else users

@@ -11,6 +11,29 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
+from empo_bi.problem.protocols import GoalGenerator
+from empo_bi.runtime.arguments import check_flags
+from empo_bi.runtime.wording import did_you_mean, short_repr
+from empo_bi.solving.options import Storage
+from empo_bi.sweep.phases import PRECISIONS
+
+
+def check_world(world: Any, name: str = "world") -> None:
+    if not hasattr(world, "transition_probabilities"):
+        raise TypeError(
+            f"{name}={short_repr(world)} is not a world: it has no transition_probabilities; load_world makes one from a "
+            "name or file"
+        )
+
+
+def check_storage(storage: Storage) -> None:
+    """Whether results can go where they are to go."""
+    if storage.precision not in PRECISIONS:
+        expected, found = " or ".join(PRECISIONS), storage.precision
+        raise ValueError(f"precision={found!r}; expected {expected}.{did_you_mean(str(found), PRECISIONS)}")
+    for place in [storage.where, *(storage.folders or [])]:
+        check_out(place)
+    check_flags(overwrite=storage.overwrite)
 
 
 def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], list[int]]:
@@ -39,8 +62,8 @@ def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], lis
     return [int(agent) for agent in humans], [int(agent) for agent in robots]
 
 
-def checked_generator(world: Any, generator: Any) -> Any:
-    found = getattr(world, "possible_goal_generator", None) if generator is None else generator
+def checked_generator(world: Any, generator: GoalGenerator | None) -> GoalGenerator:
+    found: GoalGenerator | None = getattr(world, "possible_goal_generator", None) if generator is None else generator
     if found is None:
         raise ValueError(
             "there are no goals: give possible_goal_generator, or a world that has one (in a world file, possible_goals)"
@@ -50,16 +73,16 @@ def checked_generator(world: Any, generator: Any) -> Any:
     return found
 
 
-def check_out(out: Any) -> None:
+def check_out(out: object) -> None:
     """Results go to a folder or a URL, since they are written level by level beside the DAG."""
     if out is None or out is True or (isinstance(out, str) and "://" in out):
         return
-    is_path = isinstance(out, str | os.PathLike) and os.fspath(out)
-    if is_path and (Path(out) / "batch.json").exists():
+    path = Path(out) if isinstance(out, str | os.PathLike) and os.fspath(out) else None
+    if path is not None and (path / "batch.json").exists():
         raise StoreMismatchError(f"{out}: is the folder of a batch; give another one (open_solution opens the batch's runs)")
-    if is_path and Path(out).exists() and not Path(out).is_dir():
+    if path is not None and path.exists() and not path.is_dir():
         raise StoreMismatchError(f"{out}: is a file; results go to a folder, which may be new")
-    if not is_path or Path(out).suffix.lower() == ".zip":
+    if path is None or path.suffix.lower() == ".zip":
         raise ValueError(
             f"out={out!r}; results go to a folder: give its path or URL, True for a temporary one, or None for memory"
         )

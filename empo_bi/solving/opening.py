@@ -15,7 +15,9 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.wording import short_repr
-from empo_bi.solving.enumeration import check_world, enumerate_dag, open_dag
+from empo_bi.solving.argument_checks import check_world
+from empo_bi.solving.enumeration import enumerate_dag, open_dag
+from empo_bi.solving.options import Resources, Roles, Storage
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest import openable, read_manifest
 from empo_bi.solving.world_reference import WorldReference
@@ -140,7 +142,8 @@ def _solved_again(folder: Any, run: Any, dag: Dag, progress: bool) -> Solution:
             "another world, or the summary was changed: run the batch again"
         )
     params = params_from(run["params"])
-    return Pipeline(dag.world, [params], dag=dag, precision=run["asked"]["precision"], progress=progress).solutions()[0]
+    storage, resources = Storage(precision=run["asked"]["precision"]), Resources(progress=progress)
+    return Pipeline.of(dag.world, [params], storage=storage, resources=resources, dag=dag).solutions()[0]
 
 
 def _opened(folder: Any, store: str, dag: Dag) -> Solution:
@@ -158,13 +161,14 @@ def _opened(folder: Any, store: str, dag: Dag) -> Solution:
                 f"{folder}: was solved with functions or settings of your own ({', '.join(own) or 'phase 1 apart'}), which "
                 "a folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
             )
-        solver = Pipeline(
-            dag.world, [params_from(content["params"])], dag=dag, only_opens=True,
-            folders=[folder.place], arrays=frozenset(content.get("arrays", ARRAYS)),
-            precision="float16" if content["rest"] == "float16" else "float64", phase_2=content["phase_2"],
-            human_agent_indices=content["humans"], robot_agent_indices=content["robots"], progress=False,
+        roles = Roles(humans=content["humans"], robots=content["robots"], phase_2=content["phase_2"])
+        storage = Storage(
+            folders=[folder.place], only_opens=True, arrays=frozenset(content.get("arrays", ARRAYS)),
+            precision="float16" if content["rest"] == "float16" else "float64",
         )  # fmt: skip
-    return solver.solutions()[0]
+        params, resources = [params_from(content["params"])], Resources(progress=False)
+        pipeline = Pipeline.of(dag.world, params, roles, storage, resources, dag=dag)
+    return pipeline.solutions()[0]
 
 
 @contextlib.contextmanager

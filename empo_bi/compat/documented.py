@@ -1,44 +1,36 @@
-"""The documented functions: :func:`compute_human_policy_prior` and :func:`compute_robot_policy`, on top of the one sweep."""
+"""The documented functions: :func:`compute_human_policy_prior` and :func:`compute_robot_policy`, by the one pipeline."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from empo_bi.compat.attainment_cache import AttainmentCache
+from empo_bi.compat.switches import Folder, ProgressCallback, Switches, in_our_words
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.levels import MemoryLevels
 from empo_bi.dag.python_objects import as_python_objects
 from empo_bi.dag.python_world import LevelFunction
 from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
-from empo_bi.memory.monitor import MemoryMonitor, check_monitor
 from empo_bi.problem.params import Belief, Params
-from empo_bi.results.attainment_cache import AttainmentCache
-from empo_bi.results.chain import compute_markov_chain_value_function
+from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags
-from empo_bi.runtime.blocks import checked_workers
+from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
-from empo_bi.runtime.digests import digest_of
-from empo_bi.runtime.machine import resident_bytes
-from empo_bi.runtime.progress import say
 from empo_bi.solving.argument_checks import checked_generator
-from empo_bi.solving.enumeration import check_world, enumerate_dag
+from empo_bi.solving.enumeration import enumerate_dag
+from empo_bi.solving.options import Roles
 from empo_bi.solving.pipeline import Pipeline
-from empo_bi.store.solution_folders import inside
-from empo_bi.world.gridworld import GridWorld
-
-ProgressCallback = Callable[[int, int], None]
 
 
 @quiet_unless_shown
 def compute_human_policy_prior(
     world_model: Any,
     human_agent_indices: Sequence[int],
-    possible_goal_generator: Any = None,
+    possible_goal_generator: GoalGenerator | None = None,
     believed_others_policy: Belief | None = None,
     *,
     beta_h: float = 10.0,
@@ -56,13 +48,13 @@ def compute_human_policy_prior(
     memory_pause_duration: float = 60.0,
     memory_profile: bool = False,
     use_disk_slicing: bool = False,
-    disk_cache_dir: str | os.PathLike[str] | None = None,
+    disk_cache_dir: Folder = None,
     use_float16: bool = True,
     use_compression: bool = False,
-    archive_dir: str | os.PathLike[str] | None = None,
+    archive_dir: Folder = None,
     use_attainment_cache: bool = True,
     optimistic: bool = False,
-    memory_limit: int | float | str | None = None,
+    memory_limit: Size | None = None,
 ) -> Any:
     r"""Phase 1: how a goal-directed human would act, for each human, state and goal.
 
@@ -115,26 +107,24 @@ def compute_human_policy_prior(
     )
     params = Params(beta_h=beta_h, gamma_h=gamma_h, rho_h=rho_h, optimistic=optimistic,
                     believed_others_policy=believed_others_policy)  # fmt: skip
-    run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
-              memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
-              use_compression, archive_dir, memory_limit)  # fmt: skip
-    solution = run.solve(
-        params, human_agent_indices=human_agent_indices, robot_agent_indices=(),
-        possible_goal_generator=possible_goal_generator, phase_2=False,
+    switches = Switches(
+        world_model=world_model, parallel=parallel, num_workers=num_workers, level_fct=level_fct,
+        progress_callback=progress_callback, quiet=quiet, min_free_memory_fraction=min_free_memory_fraction,
+        memory_check_interval=memory_check_interval, memory_pause_duration=memory_pause_duration,
+        memory_profile=memory_profile, use_disk_slicing=use_disk_slicing, disk_cache_dir=disk_cache_dir,
+        use_float16=use_float16, use_compression=use_compression, archive_dir=archive_dir, memory_limit=memory_limit,
     )  # fmt: skip
-    cache = getattr(world_model, "_attainment_cache", None)
-    if isinstance(cache, AttainmentCache):
-        cache.fill(solution.blocks, solution.goal_columns)
-    else:
-        cache = AttainmentCache(solution.blocks, solution.goal_columns)
+    switches.check()
+    roles = Roles(humans=human_agent_indices, robots=(), goals=possible_goal_generator, phase_2=False)
+    solution = _solved(switches, params, roles)
+    cache = _attainment_cache(world_model, solution)
     with contextlib.suppress(AttributeError):  # a world that takes no attributes
         world_model._attainment_cache = cache if use_attainment_cache else None
         if use_disk_slicing:
             world_model._disk_dag = solution.dag
             if callable(getattr(world_model, "clear_dag_cache", None)):
                 world_model.clear_dag_cache()
-    results = [solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else [])]
-    return results[0] if len(results) == 1 else tuple(results)
+    return _one_or_all(solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else []))
 
 
 @quiet_unless_shown
@@ -142,8 +132,8 @@ def compute_robot_policy(
     world_model: Any,
     human_agent_indices: Sequence[int],
     robot_agent_indices: Sequence[int],
-    possible_goal_generator: Any = None,
-    human_policy_prior: Any = None,
+    possible_goal_generator: GoalGenerator | None = None,
+    human_policy_prior: object = None,
     *,
     beta_r: float = 10.0,
     gamma_h: float | None = None,
@@ -165,13 +155,13 @@ def compute_robot_policy(
     memory_check_interval: int = 100,
     memory_pause_duration: float = 60.0,
     memory_profile: bool = False,
-    sliced_cache: Any = None,
-    archive_dir: str | os.PathLike[str] | None = None,
+    sliced_cache: AttainmentCache | None = None,
+    archive_dir: Folder = None,
     use_disk_slicing: bool = False,
-    disk_cache_dir: str | os.PathLike[str] | None = None,
+    disk_cache_dir: Folder = None,
     use_compression: bool = False,
     use_float16: bool = True,
-    memory_limit: int | float | str | None = None,
+    memory_limit: Size | None = None,
 ) -> Any:
     r"""Phase 2: a robot policy that increases the humans' power.
 
@@ -214,140 +204,76 @@ def compute_robot_policy(
     check_flags(return_values=return_values, return_markov_chain=return_markov_chain)
     params = Params(beta_r=beta_r, gamma_h=gamma_h, gamma_r=gamma_r, rho_h=rho_h, rho_r=rho_r, zeta=zeta, xi=xi, eta=eta,
                     terminal_Vr=terminal_Vr)  # fmt: skip
-    run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
-              memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
-              use_compression, archive_dir, memory_limit)  # fmt: skip
+    switches = Switches(
+        world_model=world_model, parallel=parallel, num_workers=num_workers, level_fct=level_fct,
+        progress_callback=progress_callback, quiet=quiet, min_free_memory_fraction=min_free_memory_fraction,
+        memory_check_interval=memory_check_interval, memory_pause_duration=memory_pause_duration,
+        memory_profile=memory_profile, use_disk_slicing=use_disk_slicing, disk_cache_dir=disk_cache_dir,
+        use_float16=use_float16, use_compression=use_compression, archive_dir=archive_dir, memory_limit=memory_limit,
+    )  # fmt: skip
+    switches.check()
     generator = checked_generator(world_model, possible_goal_generator)
     if sliced_cache is not None and not isinstance(sliced_cache, AttainmentCache):
         raise TypeError(
             f"sliced_cache={sliced_cache!r}; give what compute_human_policy_prior returned as its cache, or None"
         )
-    caches = [sliced_cache, getattr(world_model, "_attainment_cache", None)]
-    solution = run.solve(
-        params, human_agent_indices=human_agent_indices, robot_agent_indices=robot_agent_indices,
-        possible_goal_generator=generator, human_policy_prior=human_policy_prior,
+    roles = Roles(
+        humans=human_agent_indices, robots=robot_agent_indices, goals=generator, prior=human_policy_prior,
         human_params=Params() if human_policy_prior is None else None,
-        dag=run.dag_at_hand([getattr(human_policy_prior, "solution", None), *caches]),
     )  # fmt: skip
-    results = [
+    holders = [getattr(human_policy_prior, "solution", None), sliced_cache, getattr(world_model, "_attainment_cache", None)]
+    solution = _solved(switches, params, roles, _dag_at_hand(switches, holders))
+    return _one_or_all(
         solution.robot_policy,
         *([solution.Vr, solution.Vhe] if return_values else []),
         *([solution.markov_chain] if return_markov_chain else []),
-    ]
-    return results[0] if len(results) == 1 else tuple(results)
+    )
 
 
-@dataclass(frozen=True)
-class Run:
-    """The switches that both functions have in common, and what follows from them."""
+def _one_or_all(*results: Any) -> Any:
+    return results[0] if len(results) == 1 else results
 
-    world: Any
-    parallel: bool
-    num_workers: int | None
-    level_fct: LevelFunction | None
-    progress_callback: ProgressCallback | None
-    quiet: bool
-    min_free_memory_fraction: float
-    memory_check_interval: int
-    memory_pause_duration: float
-    memory_profile: bool
-    use_disk_slicing: bool
-    disk_cache_dir: str | os.PathLike[str] | None
-    use_float16: bool
-    use_compression: bool
-    archive_dir: str | os.PathLike[str] | None
-    memory_limit: int | float | str | None
 
-    def __post_init__(self) -> None:
-        check_world(self.world, "world_model")
-        check_flags(parallel=self.parallel, quiet=self.quiet, use_disk_slicing=self.use_disk_slicing,
-                    use_float16=self.use_float16, use_compression=self.use_compression)  # fmt: skip
-        check_monitor(
-            min_free_memory_fraction=self.min_free_memory_fraction, memory_check_interval=self.memory_check_interval,
-            memory_pause_duration=self.memory_pause_duration,
+def _solved(switches: Switches, params: Params, roles: Roles, dag: Dag | None = None) -> Solution:
+    if callable(getattr(switches.world_model, "reset", None)):
+        switches.world_model.reset()
+    switches.tell_of_levels()
+    try:
+        return _solution(switches, params, roles, dag)
+    except StoreMismatchError:
+        if not switches.has_cache:
+            raise
+        # A cache is no place that a user looks after: what stands in the way there is left alone.
+        return _solution(switches, params, roles, dag, elsewhere=True)
+
+
+def _solution(switches: Switches, params: Params, roles: Roles, dag: Dag | None, *, elsewhere: bool = False) -> Solution:
+    with in_our_words():
+        pipeline = Pipeline.of(
+            switches.world_model, [params], roles, switches.storage(elsewhere=elsewhere), switches.resources(), dag=dag,
+            level_fct=switches.level_fct,
         )  # fmt: skip
-        for name in ("disk_cache_dir", "archive_dir"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, str | os.PathLike) or not os.fspath(value)):
-                raise TypeError(f"{name}={value!r}; give the path of a folder, or None")
-        if self.disk_cache_dir is not None and not self.use_disk_slicing and not self.quiet:
-            say("disk_cache_dir has no effect without use_disk_slicing=True")
-        if self.num_workers is not None and not self.parallel and not self.quiet:
-            say("num_workers has no effect without parallel=True")
-        if self.progress_callback is not None and not callable(self.progress_callback):
-            raise TypeError(f"progress_callback={self.progress_callback!r} cannot be called; give f(done, total), or None")
-
-    @property
-    def workers(self) -> int:
-        workers = checked_workers(-1 if self.num_workers is None else self.num_workers, "num_workers")
-        return workers if self.parallel else 1
-
-    @property
-    def out(self) -> Any:
-        """None for memory, True for a temporary folder, else a folder of this world's own in the cache."""
-        if not self.use_disk_slicing:
-            return None
-        if self.disk_cache_dir is None:
-            return True
-        key = world_key(self.world)
-        name = os.urandom(6).hex() if key is None else digest_of(repr((key, self.level_fct is None)))
-        return inside(self.disk_cache_dir, name)
-
-    def solve(self, params: Params, *, dag: Dag | None = None, **options: Any) -> Solution:
-        if callable(getattr(self.world, "reset", None)):
-            self.world.reset()
-        has_levels = isinstance(self.world, GridWorld) or getattr(self.world, "time_homogeneous", False) is True
-        if self.use_disk_slicing and not has_levels and self.level_fct is None and not self.quiet:
-            say("no level_fct was given; levels are derived from the transitions: a state's level is its longest path")
-        try:
-            return self._solved(params, self.out, dag, options)
-        except StoreMismatchError:
-            if not self.use_disk_slicing or self.disk_cache_dir is None:
-                raise
-            # A cache is no place that a user looks after: what stands in the way there is left alone.
-            return self._solved(params, inside(self.disk_cache_dir, os.urandom(6).hex()), dag, options)
-
-    def _solved(self, params: Params, out: Any, dag: Dag | None, options: dict[str, Any]) -> Solution:
-        monitor = MemoryMonitor(
-            self.min_free_memory_fraction, self.memory_check_interval, self.memory_pause_duration, verbose=not self.quiet
-        )
-        solver = Pipeline(
-            self.world, [params], out=out, dag=dag, level_fct=self.level_fct,
-            precision="float16" if self.use_float16 else "float64", compression=self.use_compression,
-            memory_limit=self.memory_limit, workers=self.workers, progress=not self.quiet, monitor=monitor,
-            archive=self.archive_dir, after_level=self._after_level(), memory_profile=self.memory_profile, **options,
-        )  # fmt: skip
-        return solver.solutions()[0]
-
-    def _after_level(self) -> Callable[[int, int, int], None]:
-        done = [0]
-
-        def after_level(t: int, n_states: int, total: int) -> None:
-            if self.progress_callback is not None:
-                for i in range(done[0] + 1, done[0] + n_states + 1):
-                    self.progress_callback(i, total)
-            done[0] += n_states
-            if self.memory_profile and not self.quiet:
-                say(f"level {t}: {n_states:,} states, the process holds {resident_bytes() / 1e6:,.0f} MB")
-
-        return after_level
-
-    def dag_at_hand(self, holders: Sequence[Any]) -> Dag | None:
-        """A DAG that an earlier call left behind, if it is one of this world as it is now."""
-        key = world_key(self.world)
-        for dag in (getattr(holder, "dag", None) for holder in holders):
-            if not isinstance(dag, Dag) or key is None or dag.world_key != key or not dag.is_usable:
-                continue
-            if isinstance(dag.levels, MemoryLevels) != self.use_disk_slicing:
-                return dag
-        return None
+        return pipeline.solutions()[0]
 
 
-__all__ = [
-    "compute_human_policy_prior",
-    "compute_markov_chain_value_function",
-    "compute_robot_policy",
-]
+def _attainment_cache(world: Any, solution: Solution) -> AttainmentCache:
+    """The cache that an earlier call left on the world, filled again, or a new one."""
+    cache = getattr(world, "_attainment_cache", None)
+    if isinstance(cache, AttainmentCache):
+        cache.fill(solution.blocks, solution.goal_columns)
+        return cache
+    return AttainmentCache(solution.blocks, solution.goal_columns)
+
+
+def _dag_at_hand(switches: Switches, holders: Iterable[object]) -> Dag | None:
+    """A DAG that an earlier call left behind, if it is one of this world as it is now."""
+    key = world_key(switches.world_model)
+    for dag in (getattr(holder, "dag", None) for holder in holders):
+        if not isinstance(dag, Dag) or key is None or dag.world_key != key or not dag.is_usable:
+            continue
+        if isinstance(dag.levels, MemoryLevels) != switches.use_disk_slicing:
+            return dag
+    return None
 
 
 def dag_of_python_objects(world: Any, *, progress: bool) -> tuple[Any, ...]:
