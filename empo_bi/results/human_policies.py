@@ -13,8 +13,7 @@ from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, SuccessorArray, a
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.params import Params
-from empo_bi.sweep.continuation import ATTAINED
-from empo_bi.sweep.phases import HumanPhase, Setting, Work
+from empo_bi.sweep.phases import HumanPhase, Setting, Work, continuation_rows
 
 ValuesOf = Callable[[int], npt.NDArray[Any]]
 
@@ -102,7 +101,7 @@ class HumanPolicies:
         for level, chosen, place in self.blocks.dag.locate(t, succ_N):
             attained = bits_of(goals.attained(level, place), goals.n_columns)
             values = self._values_of(level)[place].reshape(len(place), -1).astype(table.dtype)
-            table[chosen] = np.where(attained, 1.0, values * factor) if factor > 0 else np.where(attained, ATTAINED, values)
+            table[chosen] = continuation_rows(values, attained, factor)
         return table
 
 

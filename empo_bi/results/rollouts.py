@@ -28,6 +28,7 @@ from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.hooks import provided
+from empo_bi.sweep.formulas import discounts, duration_weights
 
 NONE = -1  # after the end
 
@@ -126,9 +127,8 @@ def draw_episodes(
         if len(here) == 0:
             continue
         duration_N = drawn.duration_N[goes_on]
-        span_N = -np.expm1(-rate * duration_N) / rate if rate > 0 else 1.0
-        return_N[here] += discount_N[here] * span_N * solution.values.U_r[t][place_M[goes_on]]
-        discount_N[here] *= np.exp(-rate * duration_N)
+        return_N[here] += discount_N[here] * duration_weights(rate, duration_N) * solution.values.U_r[t][place_M[goes_on]]
+        discount_N[here] *= discounts(rate, duration_N)
         profile_NT[here, step_N[here]] = drawn.profile_N[goes_on]
         step_N[here] += 1
         body_B, inverse_N = np.unique(drawn.succ_N[goes_on], return_inverse=True)
