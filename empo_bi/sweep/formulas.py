@@ -92,7 +92,8 @@ def policy_over_goals(weight_G: FloatArray, pi_AG: FloatArray) -> FloatArray:
 
 def joint_policy(policy_HA: FloatArray, action_UH: FloatArray) -> FloatArray:
     r""":math:`\pi_H(u \mid s) = \prod_h \pi_h(u_h \mid s)`, (U,): each human for itself."""
-    return np.prod([policy_A[action_U] for policy_A, action_U in zip(policy_HA, action_UH.T, strict=True)], axis=0)
+    chosen_HU = [policy_A[action_U] for policy_A, action_U in zip(policy_HA, action_UH.T, strict=True)]
+    return np.asarray(np.prod(chosen_HU, axis=0))
 
 
 def robot_logits(q_R: FloatArray, beta: float) -> FloatArray:
