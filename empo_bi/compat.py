@@ -26,10 +26,10 @@ from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.progress import say
 from empo_bi.solving.argument_checks import checked_generator
-from empo_bi.solving.enumeration import check_world, enumerate_dag
+from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.store.solution_folders import inside
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.as_model import as_model
 
 ProgressCallback = Callable[[int, int], None]
 
@@ -217,7 +217,7 @@ def compute_robot_policy(
     run = Run(world_model, parallel, num_workers, level_fct, progress_callback, quiet, min_free_memory_fraction,
               memory_check_interval, memory_pause_duration, memory_profile, use_disk_slicing, disk_cache_dir, use_float16,
               use_compression, archive_dir, memory_limit)  # fmt: skip
-    generator = checked_generator(world_model, possible_goal_generator)
+    generator = checked_generator(as_model(world_model), possible_goal_generator)
     if sliced_cache is not None and not isinstance(sliced_cache, AttainmentCache):
         raise TypeError(
             f"sliced_cache={sliced_cache!r}; give what compute_human_policy_prior returned as its cache, or None"
@@ -259,7 +259,7 @@ class Run:
     memory_limit: int | float | str | None
 
     def __post_init__(self) -> None:
-        check_world(self.world, "world_model")
+        as_model(self.world, "world_model")  # refuses what is not one
         check_flags(parallel=self.parallel, quiet=self.quiet, use_disk_slicing=self.use_disk_slicing,
                     use_float16=self.use_float16, use_compression=self.use_compression)  # fmt: skip
         check_monitor(
@@ -296,7 +296,7 @@ class Run:
     def solve(self, params: Params, *, dag: Dag | None = None, **options: Any) -> Solution:
         if callable(getattr(self.world, "reset", None)):
             self.world.reset()
-        has_levels = isinstance(self.world, GridWorld) or getattr(self.world, "time_homogeneous", False) is True
+        has_levels = as_model(self.world).is_time_homogeneous
         if self.use_disk_slicing and not has_levels and self.level_fct is None and not self.quiet:
             say("no level_fct was given; levels are derived from the transitions: a state's level is its longest path")
         try:

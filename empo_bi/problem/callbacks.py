@@ -13,39 +13,28 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.level_blocks import Block
-from empo_bi.dag.python_world import all_profiles_of
 from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import InvalidWorldError
 from empo_bi.problem.goal_columns import Columns
 from empo_bi.problem.params import Belief
 from empo_bi.problem.profiles import Profiles
 from empo_bi.runtime.wording import short_repr
-from empo_bi.world.gridworld import GridWorld
-from empo_bi.world.model import WorldModel
+from empo_bi.world.as_model import Model
 
 
-def has_own_durations(world: Any) -> bool:
-    """Whether a world has a say in how long transitions take; otherwise all take 1."""
-    own = getattr(type(world), "transition_durations", None)
-    if "transition_durations" in getattr(world, "__dict__", {}):
-        return True
-    return (
-        own is not None and own is not WorldModel.transition_durations and own is not getattr(GridWorld, own.__name__, None)
-    )
-
-
-def durations_of(world: Any, block: Block, states: Sequence[Any]) -> FloatArray:
+def durations_of(model: Model, block: Block, states: Sequence[Any]) -> FloatArray:
     """How long each entry of a block's stretch takes, (K,); those of rows without a state here stay 1."""
-    profiles = all_profiles_of(world)
+    profiles = model.profiles
     duration_K = np.ones(len(block.succ_K))
     count_MJ = block.counts_of(len(profiles))
     entry = iter(block.entries_of(len(profiles)).tolist())
     for state, counts in zip(states, count_MJ.tolist(), strict=True):
         for profile, n in zip(profiles, counts, strict=True):
-            transitions = world.transition_probabilities(state, list(profile))
+            answer = model.transitions(state, profile)
+            transitions = [] if answer is None else answer
             where = f"transition_durations of {short_repr(state)} under profile {profile}"
             try:
-                given = [float(d) for d in world.transition_durations(state, list(profile), transitions)]
+                given = [float(d) for d in model.durations(state, profile, transitions)]
             except Exception as error:
                 error.add_note(f"({where} was asked for; it is a list with a number for each transition)")
                 raise

@@ -129,7 +129,9 @@ class GoalColumns(Columns):
         if found is not None:
             return found
         keys = self.dag.keys(t)
-        return self._fixed.rows(self.dag.world, self.dag.level_values[t], keys, self.dag.states(t) if keys is None else None)
+        return self._fixed.rows(
+            self.dag.model.packed, self.dag.level_values[t], keys, self.dag.states(t) if keys is None else None
+        )
 
     def _of_bodies(self) -> ByteArray:
         """Bits of all bodies, computed once for all levels."""
@@ -140,7 +142,9 @@ class GoalColumns(Columns):
                 if len(piece.added) == 0:
                     continue
                 stored = piece.attained if self._is_stored and piece.attained_by_body else None
-                rows.append(self._fixed.rows(self.dag.world, piece.value, piece.key_BW, None) if stored is None else stored)
+                rows.append(
+                    self._fixed.rows(self.dag.model.packed, piece.value, piece.key_BW, None) if stored is None else stored
+                )
             self._by_body = np.concatenate(rows)
         return self._by_body
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
+from empo_bi.world.as_model import Model
+from empo_bi.world.model import World
 
 
-def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], list[int]]:
+def checked_agents(model: Model, humans: Any, robots: Any) -> tuple[list[int], list[int]]:
     """Lists of agents, each known, none twice."""
-    n = n_agents_of(world)
+    n = model.n_agents
     for role, agents in (("human", humans), ("robot", robots)):
         if isinstance(agents, str) or not hasattr(agents, "__iter__"):
             raise TypeError(f"{role}_agent_indices={agents!r}; give a list of agents, such as [0]")
@@ -39,8 +40,8 @@ def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], lis
     return [int(agent) for agent in humans], [int(agent) for agent in robots]
 
 
-def checked_generator(world: Any, generator: Any) -> Any:
-    found = getattr(world, "possible_goal_generator", None) if generator is None else generator
+def checked_generator(model: Model, generator: Any) -> Any:
+    found = model.goal_generator if generator is None else generator
     if found is None:
         raise ValueError(
             "there are no goals: give possible_goal_generator, or a world that has one (in a world file, possible_goals)"
@@ -65,7 +66,7 @@ def check_out(out: Any) -> None:
         )
 
 
-def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
+def check_dag(dag: Dag, world: World, key: tuple[str, int | None] | None) -> None:
     """Whether a DAG can be used for a world."""
     if not isinstance(dag, Dag):
         raise TypeError(f"dag={dag!r}; give what enumerate_dag returned, or None")

@@ -15,13 +15,14 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.wording import short_repr
-from empo_bi.solving.enumeration import check_world, enumerate_dag, open_dag
+from empo_bi.solving.enumeration import enumerate_dag, open_dag
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest import openable, read_manifest
 from empo_bi.solving.world_reference import WorldReference
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, inside, is_url
 from empo_bi.store.solved_levels import ARRAYS
+from empo_bi.world.as_model import as_model
 
 _USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
 
@@ -61,7 +62,7 @@ def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress
     check_path("path", path, "the folder or URL of a solution")
     check_flags(trust=trust, progress=progress)
     if world is not None and not isinstance(world, str):
-        check_world(world)
+        as_model(world)  # refuses what is not one
     folder, store = Folder(path), None
     if folder.name.startswith(SOLUTION):
         store, folder = folder.name, Folder(_parent(folder.place))

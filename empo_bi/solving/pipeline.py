@@ -11,7 +11,7 @@ from typing import Any
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import LevelBlocks
-from empo_bi.dag.python_world import LevelFunction, action_names_of, n_agents_of
+from empo_bi.dag.python_world import LevelFunction
 from empo_bi.dag.slices import EXACT
 from empo_bi.dag.world_fingerprint import key_of, world_key
 from empo_bi.errors import DamagedStoreError, StoreMismatchError
@@ -19,7 +19,6 @@ from empo_bi.memory.budget import Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler, profiler_of
 from empo_bi.memory.watch import Watch
-from empo_bi.problem.callbacks import has_own_durations
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
@@ -34,7 +33,7 @@ from empo_bi.runtime.machine import set_malloc_threshold, trim
 from empo_bi.runtime.progress import say
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.argument_checks import check_dag, check_out, checked_agents, checked_generator
-from empo_bi.solving.enumeration import check_world, enumerate_dag, title_of
+from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.store.solution_folders import (
     ARCHIVES,
     are_same,
@@ -59,6 +58,7 @@ from empo_bi.sweep.phases import (
     Setting,
     wants_double,
 )
+from empo_bi.world.as_model import as_model
 
 SMALL_BLOCK = 64  # states, when memory is short
 AfterLevel = Callable[[int, int, int], None]  # level, its number of states, number of all states
@@ -104,7 +104,7 @@ class Pipeline:
         if precision not in PRECISIONS:
             expected = " or ".join(PRECISIONS)
             raise ValueError(f"precision={precision!r}; expected {expected}.{did_you_mean(str(precision), PRECISIONS)}")
-        check_world(world)
+        self.model = as_model(world)
         for place in [out, *(folders or [])]:
             check_out(place)
         if not isinstance(phase_2, bool):
@@ -113,10 +113,10 @@ class Pipeline:
         check_kind("monitor", monitor, MemoryMonitor)
         check_flags(overwrite=overwrite, progress=progress)
         self.world, self.params = world, list(params)
-        humans = getattr(world, "human_agent_indices", ()) if human_agent_indices is None else human_agent_indices
-        robots = getattr(world, "robot_agent_indices", ()) if robot_agent_indices is None else robot_agent_indices
-        self.humans, self.robots = checked_agents(world, humans, robots if phase_2 else ())
-        self.generator = checked_generator(world, possible_goal_generator)
+        humans = self.model.human_agent_indices if human_agent_indices is None else human_agent_indices
+        robots = self.model.robot_agent_indices if robot_agent_indices is None else robot_agent_indices
+        self.humans, self.robots = checked_agents(self.model, humans, robots if phase_2 else ())
+        self.generator = checked_generator(self.model, possible_goal_generator)
         self._prior, self._human_params = None, human_params
         if human_policy_prior is not None:
             self._prior, self._human_params = checked_prior(human_policy_prior, world, self.humans, self.generator)
@@ -205,9 +205,9 @@ class Pipeline:
         return [found[i] for i in range(len(self.params))]
 
     def _setting(self, goals: GoalColumns, precision: Precision) -> Setting:
-        profiles = Profiles.of(n_agents_of(self.world), int(self.world.action_space.n), self.humans, self.robots)
+        profiles = Profiles.of(self.model.n_agents, self.model.n_actions, self.humans, self.robots)
         rates = [rate for params in self._all_params for rate in (params.rate_h, params.rate_r)]
-        return Setting(profiles, goals, precision, unit_durations=not has_own_durations(self.world) or not any(rates))
+        return Setting(profiles, goals, precision, unit_durations=not self.model.has_own_durations or not any(rates))
 
     @property
     def _all_params(self) -> list[Params]:
@@ -390,11 +390,11 @@ class Pipeline:
     def _about(self, setting: Setting) -> dict[str, Any]:
         """What else a store says of itself."""
         return {
-            "title": title_of(self.world),
+            "title": self.model.title,
             "horizon": self.dag.horizon,
             "levels": [int(value) for value in self.dag.level_values],
             "goals": setting.goals.names,
-            "actions": action_names_of(self.world),
+            "actions": self.model.action_names,
             "robot_profiles": [list(profile) for profile in setting.profiles.robot_profiles],
         }
 
@@ -413,7 +413,7 @@ class Pipeline:
             "params": params.describe(),
             "human_params": None if self._human_params is None else self._human_params.describe(),
             "belief": self._key_of(human_params.believed_others_policy),
-            "durations": durations_key(self.world, are_asked=has_own_durations(self.world) and is_discounted),
+            "durations": durations_key(self.model, are_asked=self.model.has_own_durations and is_discounted),
             "prior": self._key_of(self._prior),
             "rest": setting.precision.rest,
             "work": setting.precision.work,
