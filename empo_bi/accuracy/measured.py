@@ -69,7 +69,7 @@ class ErrorPass:
         self._end(plan, level)
         stored = {name: self._stored(name, t) for name in ("vh", "ve", "xh", "qr", "vr")}
         for block, pi_MAX in self._blocks(t):
-            work = level.work(block).with_durations(dag.world if not self.setting.unit_durations else None)
+            work = level.work(block).with_durations(dag.model if not self.setting.unit_durations else None)
             here = {name: None if array is None else array[block.place_M] for name, array in stored.items()}
             for name, bound in self._compared(self._computed(work), here, pi_MAX, work).items():
                 largest[name] = max(largest[name], bound)

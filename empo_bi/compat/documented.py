@@ -24,6 +24,7 @@ from empo_bi.solving.argument_checks import checked_generator
 from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.solving.options import Roles
 from empo_bi.solving.pipeline import Pipeline
+from empo_bi.world.as_model import as_model
 
 
 @quiet_unless_shown
@@ -212,7 +213,7 @@ def compute_robot_policy(
         use_float16=use_float16, use_compression=use_compression, archive_dir=archive_dir, memory_limit=memory_limit,
     )  # fmt: skip
     switches.check()
-    generator = checked_generator(world_model, possible_goal_generator)
+    generator = checked_generator(as_model(world_model), possible_goal_generator)
     if sliced_cache is not None and not isinstance(sliced_cache, AttainmentCache):
         raise TypeError(
             f"sliced_cache={sliced_cache!r}; give what compute_human_policy_prior returned as its cache, or None"

@@ -18,10 +18,9 @@ from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.progress import say
-from empo_bi.solving.argument_checks import check_world
 from empo_bi.solving.options import Resources, Storage, resources_from
 from empo_bi.store.solution_folders import inside
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.as_model import as_model
 
 ProgressCallback = Callable[[int, int], None]
 Folder = str | os.PathLike[str] | None
@@ -58,7 +57,7 @@ class Switches:
 
     def check(self) -> None:
         """Complain about what cannot be, and say which switches have no effect."""
-        check_world(self.world_model, "world_model")
+        as_model(self.world_model, "world_model")  # refuses what is not one
         check_flags(parallel=self.parallel, quiet=self.quiet, use_disk_slicing=self.use_disk_slicing,
                     use_float16=self.use_float16, use_compression=self.use_compression)  # fmt: skip
         check_monitor(
@@ -81,7 +80,7 @@ class Switches:
 
     def tell_of_levels(self) -> None:
         """Levels of worlds that do not have any take a search over all states, which not everybody expects."""
-        has_levels = isinstance(self.world_model, GridWorld) or getattr(self.world_model, "time_homogeneous", False) is True
+        has_levels = as_model(self.world_model).is_time_homogeneous
         if self.use_disk_slicing and not has_levels and self.level_fct is None:
             self.tell("no level_fct was given; levels are derived from the transitions: a state's level is its longest path")
 

@@ -91,7 +91,7 @@ class HumanPolicies:
             attained_MB=goals.attained(t, place_M),
             has_NX=has_NX if len(has_NX) == 1 else has_NX[place_M],
             weight_NX=weight_NX if len(weight_NX) == 1 else weight_NX[place_M],
-            duration_K=NO_FLOATS if self.setting.unit_durations else durations_of(dag.world, block, states or []),
+            duration_K=NO_FLOATS if self.setting.unit_durations else durations_of(dag.model, block, states or []),
             states=states,
         )
 

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS
-from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
@@ -79,7 +78,7 @@ class Rollouts:
     def action_NTI(self) -> npt.NDArray[np.int16]:
         """(N, T, agents), the action of each agent."""
         n_actions = self.solution.profiles.n_actions
-        n_agents = n_agents_of(self.solution.world)
+        n_agents = self.solution.model.n_agents
         profile_NT1 = self.profile_NT[:, :, np.newaxis]
         action_NTI = profile_NT1 // n_actions ** np.arange(n_agents) % n_actions
         return np.where(profile_NT1 >= 0, action_NTI, NONE).astype(np.int16)
@@ -157,7 +156,7 @@ def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray
         for play in solution.plays(t, np.unique(place_N), pursued):
             block, duration_K = play.block, NO_FLOATS
             if not solution.unit_durations:
-                duration_K = durations_of(solution.world, block, solution.dag.states(t, block.place_M))
+                duration_K = durations_of(solution.model, block, solution.dag.states(t, block.place_M))
             first_M, last_M = (np.searchsorted(place_N, block.place_M, side) for side in ("left", "right"))
             play.draw(duration_K, first_M, last_M, uniform_N, drawn.profile_N, drawn.succ_N, drawn.duration_N)
     return drawn

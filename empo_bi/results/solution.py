@@ -33,6 +33,7 @@ from empo_bi.runtime.hooks import provided
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import formulas
 from empo_bi.sweep.phases import Setting
+from empo_bi.world.as_model import Model
 
 if TYPE_CHECKING:
     import pandas
@@ -71,6 +72,11 @@ class Solution:
     @property
     def world(self) -> Any:
         return self.dag.world
+
+    @property
+    def model(self) -> Model:
+        """What the engine sees of the world."""
+        return self.dag.model
 
     @property
     def goal_columns(self) -> GoalColumns:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
 from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.runtime.arguments import check_flags
-from empo_bi.runtime.wording import did_you_mean, short_repr
+from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.options import Storage
 from empo_bi.sweep.phases import PRECISIONS
-
-
-def check_world(world: Any, name: str = "world") -> None:
-    if not hasattr(world, "transition_probabilities"):
-        raise TypeError(
-            f"{name}={short_repr(world)} is not a world: it has no transition_probabilities; load_world makes one from a "
-            "name or file"
-        )
+from empo_bi.world.as_model import Model
+from empo_bi.world.model import World
 
 
 def check_storage(storage: Storage) -> None:
@@ -36,9 +28,9 @@ def check_storage(storage: Storage) -> None:
     check_flags(overwrite=storage.overwrite)
 
 
-def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], list[int]]:
+def checked_agents(model: Model, humans: Iterable[int], robots: Iterable[int]) -> tuple[list[int], list[int]]:
     """Lists of agents, each known, none twice."""
-    n = n_agents_of(world)
+    n = model.n_agents
     for role, agents in (("human", humans), ("robot", robots)):
         if isinstance(agents, str) or not hasattr(agents, "__iter__"):
             raise TypeError(f"{role}_agent_indices={agents!r}; give a list of agents, such as [0]")
@@ -62,8 +54,8 @@ def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], lis
     return [int(agent) for agent in humans], [int(agent) for agent in robots]
 
 
-def checked_generator(world: Any, generator: GoalGenerator | None) -> GoalGenerator:
-    found: GoalGenerator | None = getattr(world, "possible_goal_generator", None) if generator is None else generator
+def checked_generator(model: Model, generator: GoalGenerator | None) -> GoalGenerator:
+    found: GoalGenerator | None = model.goal_generator if generator is None else generator
     if found is None:
         raise ValueError(
             "there are no goals: give possible_goal_generator, or a world that has one (in a world file, possible_goals)"
@@ -88,7 +80,7 @@ def check_out(out: object) -> None:
         )
 
 
-def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
+def check_dag(dag: Dag, world: World, key: tuple[str, int | None] | None) -> None:
     """Whether a DAG can be used for a world."""
     if not isinstance(dag, Dag):
         raise TypeError(f"dag={dag!r}; give what enumerate_dag returned, or None")
@@ -99,6 +91,6 @@ def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
         raise ValueError(f"dag={dag!r} is that of another world, or of another horizon; enumerate one for this world")
 
 
-def check_sequence_of(params: Sequence[Any], kind: type) -> None:
+def check_sequence_of(params: Sequence[object], kind: type) -> None:
     if not params or not all(isinstance(given, kind) for given in params):
         raise TypeError(f"params={params!r}; give empo_bi.{kind.__name__}(...), a list of them, or nothing")

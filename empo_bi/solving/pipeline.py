@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import LevelBlocks
@@ -27,6 +26,7 @@ from empo_bi.solving.solution_dag import enumerated_beside
 from empo_bi.solving.stored_results import StoredResults, archive_folder
 from empo_bi.store.solution_folders import check_archive
 from empo_bi.sweep.memory_model import BLOCK_STATES
+from empo_bi.world.model import World
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Pipeline:
 
     @classmethod
     def of(
-        cls, world: Any, params: Sequence[Params], roles: Roles | None = None, storage: Storage | None = None,
+        cls, world: World, params: Sequence[Params], roles: Roles | None = None, storage: Storage | None = None,
         resources: Resources | None = None, *, dag: Dag | None = None, level_fct: LevelFunction | None = None,
     ) -> Pipeline:  # fmt: skip
         """The pipeline for what a user gave, all of which is checked."""
@@ -74,9 +74,9 @@ class Pipeline:
 
     def _dag(self) -> Dag:
         if self.dag is not None:
-            dag = self.dag.of_world(self.problem.world)  # an equal one may have durations of its own
+            dag = self.dag.of_world(self.problem.model.world)  # an equal one may have durations of its own
         else:
-            dag = enumerated_beside(self.problem.world, self.storage, self.resources, self.level_fct)
+            dag = enumerated_beside(self.problem.model, self.storage, self.resources, self.level_fct)
         dag.world_key = self.problem.world_key
         return dag
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.world_fingerprint import world_key
-from empo_bi.problem.callbacks import has_own_durations
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import GoalGenerator, JointPrior
 from empo_bi.results.priors import checked_prior
-from empo_bi.solving.argument_checks import check_world, checked_agents, checked_generator
+from empo_bi.solving.argument_checks import checked_agents, checked_generator
 from empo_bi.solving.options import Roles
 from empo_bi.sweep.phases import Precision, Setting
+from empo_bi.world.as_model import Model, as_model
+from empo_bi.world.model import World
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Problem:
     world_key : tells the world from others; taken before anybody asks it, since some worlds remember their answers
     """
 
-    world: Any
+    model: Model
     params: Sequence[Params]
     humans: list[int]
     robots: list[int]
@@ -41,20 +40,20 @@ class Problem:
     world_key: tuple[str, int | None] | None
 
     @classmethod
-    def of(cls, world: Any, params: Sequence[Params], roles: Roles) -> Problem:
+    def of(cls, world: World, params: Sequence[Params], roles: Roles) -> Problem:
         """Check who is who, and fill in what the world says of it."""
-        check_world(world)
+        model = as_model(world)
         if not isinstance(roles.phase_2, bool):
             raise TypeError(f"phase_2={roles.phase_2!r}; give True or False")
-        humans = getattr(world, "human_agent_indices", ()) if roles.humans is None else roles.humans
-        robots = getattr(world, "robot_agent_indices", ()) if roles.robots is None else roles.robots
-        humans, robots = checked_agents(world, humans, robots if roles.phase_2 else ())
-        generator = checked_generator(world, roles.goals)
+        wanted = model.robot_agent_indices if roles.robots is None else roles.robots
+        humans = model.human_agent_indices if roles.humans is None else roles.humans
+        humans, robots = checked_agents(model, humans, wanted if roles.phase_2 else ())
+        generator = checked_generator(model, roles.goals)
         prior, human_params = None, roles.human_params
         if roles.prior is not None:
             prior, human_params = checked_prior(roles.prior, world, humans, generator)
         key = world_key(world)
-        return cls(world, list(params), humans, robots, generator, prior, human_params, roles.phase_2, key)
+        return cls(model, list(params), humans, robots, generator, prior, human_params, roles.phase_2, key)
 
     @property
     def all_params(self) -> list[Params]:
@@ -71,9 +70,9 @@ class Problem:
 
     def setting(self, goals: GoalColumns, precision: Precision) -> Setting:
         """What all phases have in common."""
-        profiles = Profiles.of(n_agents_of(self.world), int(self.world.action_space.n), self.humans, self.robots)
+        profiles = Profiles.of(self.model.n_agents, self.model.n_actions, self.humans, self.robots)
         is_discounted = any(rate for params in self.all_params for rate in (params.rate_h, params.rate_r))
-        return Setting(profiles, goals, precision, unit_durations=not has_own_durations(self.world) or not is_discounted)
+        return Setting(profiles, goals, precision, unit_durations=not self.model.has_own_durations or not is_discounted)
 
     def asks(self, setting: Setting) -> bool:
         """Whether functions of users are asked about states during the sweep."""

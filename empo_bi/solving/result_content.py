@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.python_world import action_names_of
 from empo_bi.dag.world_fingerprint import key_of
-from empo_bi.problem.callbacks import has_own_durations
 from empo_bi.runtime.digests import digest_of
-from empo_bi.solving.enumeration import title_of
 from empo_bi.solving.problem import Problem
 from empo_bi.store.small_files import Json
 from empo_bi.store.solution_folders import durations_key
@@ -18,11 +15,11 @@ from empo_bi.sweep.phases import Setting
 def description(problem: Problem, dag: Dag, setting: Setting) -> Json:
     """What a store says of itself for its readers; nothing depends on it."""
     return {
-        "title": title_of(problem.world),
+        "title": problem.model.title,
         "horizon": dag.horizon,
         "levels": [int(value) for value in dag.level_values],
         "goals": setting.goals.names,
-        "actions": action_names_of(problem.world),
+        "actions": problem.model.action_names,
         "robot_profiles": [list(profile) for profile in setting.profiles.robot_profiles],
     }
 
@@ -49,7 +46,7 @@ class ResultContent:
             "params": params.describe(),
             "human_params": None if problem.human_params is None else problem.human_params.describe(),
             "belief": self._key_of(human_params.believed_others_policy),
-            "durations": durations_key(problem.world, are_asked=has_own_durations(problem.world) and is_discounted),
+            "durations": durations_key(problem.model, are_asked=problem.model.has_own_durations and is_discounted),
             "prior": self._key_of(problem.prior),
             "rest": setting.precision.rest,
             "work": setting.precision.work,

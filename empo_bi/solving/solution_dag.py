@@ -12,9 +12,10 @@ from empo_bi.errors import DamagedStoreError, StoreMismatchError
 from empo_bi.solving.enumeration import enumerated
 from empo_bi.solving.options import Resources, Storage
 from empo_bi.store.solution_folders import inside
+from empo_bi.world.as_model import Model
 
 
-def enumerated_beside(world: Any, storage: Storage, resources: Resources, level_fct: LevelFunction | None) -> Dag:
+def enumerated_beside(model: Model, storage: Storage, resources: Resources, level_fct: LevelFunction | None) -> Dag:
     """The DAG of a world, stored as its solution is.
 
     One that is there is replaced only if it is another one, or damaged, whatever ``overwrite`` says: others may be using it.
@@ -22,11 +23,11 @@ def enumerated_beside(world: Any, storage: Storage, resources: Resources, level_
     where = _place_beside(storage.where)
     beside = replace(storage, where=where, precision=EXACT, overwrite=storage.overwrite and _is_damaged(where))
     try:
-        return enumerated(world, beside, resources, level_fct)
+        return enumerated(model, beside, resources, level_fct)
     except (StoreMismatchError, DamagedStoreError):
         if not storage.overwrite:
             raise
-        return enumerated(world, replace(beside, overwrite=True), resources, level_fct)
+        return enumerated(model, replace(beside, overwrite=True), resources, level_fct)
 
 
 def _place_beside(where: object) -> Any:

@@ -19,6 +19,7 @@ from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.argument_checks import check_sequence_of
 from empo_bi.solving.options import Roles, Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
+from empo_bi.world.model import World
 
 
 class SolveOptions(TypedDict, total=False):
@@ -44,12 +45,12 @@ class SolveOptions(TypedDict, total=False):
 
 
 @overload
-def solve(world: Any, params: Params | None = None, **options: Unpack[SolveOptions]) -> Solution: ...
+def solve(world: World, params: Params | None = None, **options: Unpack[SolveOptions]) -> Solution: ...
 @overload
-def solve(world: Any, params: Sequence[Params], **options: Unpack[SolveOptions]) -> list[Solution]: ...
+def solve(world: World, params: Sequence[Params], **options: Unpack[SolveOptions]) -> list[Solution]: ...
 @quiet_unless_shown
 def solve(
-    world: Any, params: Params | Sequence[Params] | None = None, **options: Unpack[SolveOptions]
+    world: World, params: Params | Sequence[Params] | None = None, **options: Unpack[SolveOptions]
 ) -> Solution | list[Solution]:
     """Solve both phases of a world in one backward pass.
 
@@ -124,7 +125,7 @@ def solve(
     return solutions[0] if is_single else solutions
 
 
-def pipeline_for(world: Any, sets: Sequence[Params], options: SolveOptions) -> Pipeline:
+def pipeline_for(world: World, sets: Sequence[Params], options: SolveOptions) -> Pipeline:
     """What :func:`solve` runs: its options, translated and checked."""
     roles = Roles(
         humans=options.get("human_agent_indices"),

@@ -7,13 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from empo_bi.dag.object_fingerprint import added_attributes
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import StoreNotFoundError
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
 from empo_bi.store.solved_levels import ARRAYS, MemorySolution, SolvedLevels
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.as_model import Model
 
 SOLUTION = "solution-"  # how folders of solutions begin
 ARCHIVES = ("human_values", "robot_values")  # folders of values that the documented functions archive
@@ -130,12 +129,12 @@ def manifest_of(content: dict[str, Any], about: dict[str, Any]) -> dict[str, Any
     return {"format": FORMAT, "version": VERSION, **about, "content": content}
 
 
-def durations_key(world: Any, *, are_asked: bool) -> str | None:
+def durations_key(model: Model, *, are_asked: bool) -> str | None:
     """Tells how a world's durations come about; part of its class, unless the object has a function of its own."""
     if not are_asked:
         return "unit"
-    own = getattr(world, "__dict__", {}).get("transition_durations")
+    own = getattr(model.world, "__dict__", {}).get("transition_durations")
     if own is not None:
         return key_of(own)
     # The attributes of a world written in Python are part of its identity; a gridworld's identity is its map and rules.
-    return key_of([type(world), added_attributes(world) if isinstance(world, GridWorld) else None])
+    return key_of([type(model.world), model.added_attributes])

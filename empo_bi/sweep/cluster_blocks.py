@@ -23,6 +23,7 @@ from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
 from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, Work
 from empo_bi.sweep.undefined_values import StateTrouble
 from empo_bi.sweep.value_tables import RowPlan
+from empo_bi.world.as_model import Model
 
 FEWEST_STATES = 4096  # of a level that is worth sending, if only kernels compute it
 FEWEST_ASKED = 64  # the same where users' functions are asked, which take longer than the way
@@ -39,13 +40,13 @@ class SharedSetting:
 
     setting: PhaseSetting
     pairs: Sequence[Pair]
-    world: Any
+    model: Model | None
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], setting: Setting, world: Any) -> SharedSetting:
+    def of(cls, pairs: Sequence[Pair], setting: Setting, model: Model | None) -> SharedSetting:
         needs_goals = any(pair.robot is not None and pair.robot.prior is not None for pair in pairs)
         lean = setting.lean(needs_goals)
-        return cls(lean, _fresh(pairs, lean), world)
+        return cls(lean, _fresh(pairs, lean), model)
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def compute_block_batch(shared: SharedSetting, batch: BlockBatch) -> BlockResult
         block = resting.awake()
         work = Work(0, block, block.place_M, block.succ_K, duration_K=NO_FLOATS, **about)
         try:
-            run_block(work.with_durations(shared.world), pairs, shared.setting)
+            run_block(work.with_durations(shared.model), pairs, shared.setting)
         except StateTrouble as trouble:
             raise StateTrouble(int(batch.place_M[trouble.place]), *trouble.args[1:]) from None
     return BlockResults(

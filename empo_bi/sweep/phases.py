@@ -21,6 +21,7 @@ from empo_bi.sweep.float16 import put_rows
 from empo_bi.sweep.kernels import OK, human_block, robot_block
 from empo_bi.sweep.undefined_values import StateTrouble, parameter_at_fault, too_large
 from empo_bi.sweep.value_tables import RowPlan, Table
+from empo_bi.world.as_model import Model
 
 NO_JOINT_MU, NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
@@ -116,9 +117,9 @@ class Work:
     def transitions(self) -> tuple[Any, ...]:
         return self.block.start_E, self.block.count_EJ, self.succ_K, self.block.prob_K
 
-    def with_durations(self, world: Any) -> Work:
+    def with_durations(self, model: Model | None) -> Work:
         """The same with what a world says of its transitions; as it is if there is none to ask."""
-        return self if world is None else replace(self, duration_K=durations_of(world, self.block, self.states or []))
+        return self if model is None else replace(self, duration_K=durations_of(model, self.block, self.states or []))
 
     def discounts(self, rate: float) -> FloatArray:
         """One factor per transition; empty where the discount is part of the tables."""
