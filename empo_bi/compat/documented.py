@@ -25,11 +25,12 @@ from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.solving.options import Roles
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.world.as_model import as_model
+from empo_bi.world.model import World
 
 
 @quiet_unless_shown
 def compute_human_policy_prior(
-    world_model: Any,
+    world_model: World,
     human_agent_indices: Sequence[int],
     possible_goal_generator: GoalGenerator | None = None,
     believed_others_policy: Belief | None = None,
@@ -119,18 +120,13 @@ def compute_human_policy_prior(
     roles = Roles(humans=human_agent_indices, robots=(), goals=possible_goal_generator, phase_2=False)
     solution = _solved(switches, params, roles)
     cache = _attainment_cache(world_model, solution)
-    with contextlib.suppress(AttributeError):  # a world that takes no attributes
-        world_model._attainment_cache = cache if use_attainment_cache else None
-        if use_disk_slicing:
-            world_model._disk_dag = solution.dag
-            if callable(getattr(world_model, "clear_dag_cache", None)):
-                world_model.clear_dag_cache()
+    _leave_on(world_model, cache if use_attainment_cache else None, solution.dag if use_disk_slicing else None)
     return _one_or_all(solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else []))
 
 
 @quiet_unless_shown
 def compute_robot_policy(
-    world_model: Any,
+    world_model: World,
     human_agent_indices: Sequence[int],
     robot_agent_indices: Sequence[int],
     possible_goal_generator: GoalGenerator | None = None,
@@ -236,8 +232,9 @@ def _one_or_all(*results: Any) -> Any:
 
 
 def _solved(switches: Switches, params: Params, roles: Roles, dag: Dag | None = None) -> Solution:
-    if callable(getattr(switches.world_model, "reset", None)):
-        switches.world_model.reset()
+    reset = getattr(switches.world_model, "reset", None)
+    if callable(reset):
+        reset()
     switches.tell_of_levels()
     try:
         return _solution(switches, params, roles, dag)
@@ -257,13 +254,23 @@ def _solution(switches: Switches, params: Params, roles: Roles, dag: Dag | None,
         return pipeline.solutions()[0]
 
 
-def _attainment_cache(world: Any, solution: Solution) -> AttainmentCache:
+def _attainment_cache(world: World, solution: Solution) -> AttainmentCache:
     """The cache that an earlier call left on the world, filled again, or a new one."""
     cache = getattr(world, "_attainment_cache", None)
     if isinstance(cache, AttainmentCache):
         cache.fill(solution.blocks, solution.goal_columns)
         return cache
     return AttainmentCache(solution.blocks, solution.goal_columns)
+
+
+def _leave_on(world: Any, cache: AttainmentCache | None, dag: Dag | None) -> None:
+    """Leave the cache on the world, as documented, and a DAG that is on disk in place of one in memory."""
+    with contextlib.suppress(AttributeError):  # a world that takes no attributes
+        world._attainment_cache = cache
+        if dag is not None:
+            world._disk_dag = dag
+            if callable(getattr(world, "clear_dag_cache", None)):
+                world.clear_dag_cache()
 
 
 def _dag_at_hand(switches: Switches, holders: Iterable[object]) -> Dag | None:
@@ -277,6 +284,6 @@ def _dag_at_hand(switches: Switches, holders: Iterable[object]) -> Dag | None:
     return None
 
 
-def dag_of_python_objects(world: Any, *, progress: bool) -> tuple[Any, ...]:
+def dag_of_python_objects(world: World, *, progress: bool) -> tuple[Any, ...]:
     """All reachable states and transitions as plain Python objects; behind ``world.get_dag()``."""
     return as_python_objects(enumerate_dag(world, precision="float64", progress=progress))

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from empo_bi.dag.python_world import LevelFunction
 from empo_bi.dag.world_fingerprint import world_key
@@ -21,6 +20,7 @@ from empo_bi.runtime.progress import say
 from empo_bi.solving.options import Resources, Storage, resources_from
 from empo_bi.store.solution_folders import inside
 from empo_bi.world.as_model import as_model
+from empo_bi.world.model import World
 
 ProgressCallback = Callable[[int, int], None]
 Folder = str | os.PathLike[str] | None
@@ -38,7 +38,7 @@ _OUR_WORDS = {
 class Switches:
     """As the documented functions describe them."""
 
-    world_model: Any
+    world_model: World
     parallel: bool
     num_workers: int | None
     level_fct: LevelFunction | None

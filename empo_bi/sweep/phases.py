@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
-from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
+from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, SuccessorArray
 from empo_bi.problem.callbacks import beliefs_of, durations_of, joint_policies_of
 from empo_bi.problem.goal_columns import Columns, GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
+from empo_bi.problem.protocols import JointPrior, State
 from empo_bi.store.solved_levels import Array, Arrays
 from empo_bi.sweep import formulas
 from empo_bi.sweep.continuation import ATTAINED
@@ -99,6 +99,15 @@ class Setting(PhaseSetting):
         return PhaseSetting(self.profiles, goals, self.precision, self.unit_durations)
 
 
+class StateInputs(TypedDict):
+    """What is known of the states of a block, by its name in :class:`Work`."""
+
+    attained_MB: ByteArray
+    has_NX: ByteArray
+    weight_NX: FloatArray
+    states: list[State] | None
+
+
 @dataclass(frozen=True)
 class Work:
     """A block with all that phases read: rows of successors in the tables, and what was asked about its states."""
@@ -106,15 +115,15 @@ class Work:
     t: int
     block: Block
     slot_M: IndexArray
-    succ_K: npt.NDArray[np.int32]
+    succ_K: SuccessorArray
     attained_MB: ByteArray
     has_NX: ByteArray
     weight_NX: FloatArray
     duration_K: FloatArray
-    states: list[Any] | None
+    states: list[State] | None
 
     @property
-    def transitions(self) -> tuple[Any, ...]:
+    def transitions(self) -> tuple[IndexArray, Array, SuccessorArray, FloatArray]:
         return self.block.start_E, self.block.count_EJ, self.succ_K, self.block.prob_K
 
     def with_durations(self, model: Model | None) -> Work:
@@ -190,7 +199,7 @@ class RobotPhase:
     The humans' policies come from a :class:`HumanPhase`, or from a prior of another maker.
     """
 
-    def __init__(self, setting: PhaseSetting, params: Params, prior: Any = None) -> None:
+    def __init__(self, setting: PhaseSetting, params: Params, prior: JointPrior | None = None) -> None:
         self.setting, self.params, self.prior = setting, params, prior
         self.table = Table(setting.goals.n_columns, setting.precision.work)
         self.vr_table = Table(0, "float64")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -111,7 +110,7 @@ def complaint(trouble: StateTrouble, dag: Dag, t: int, humans: Sequence[int]) ->
     )
 
 
-def _first(numbers: Any) -> str:
+def _first(numbers: FloatArray) -> str:
     return f"{float(numbers[0]):g}"
 
 
