@@ -164,6 +164,7 @@ def _opened(folder: Any, store: str, dag: Dag) -> Solution:
             precision="float16" if content["rest"] == "float16" else "float64", phase_2=content["phase_2"],
             human_agent_indices=content["humans"], robot_agent_indices=content["robots"], progress=False,
         )  # fmt: skip
+    solver.solution_folders.remember(results)
     return solver.solutions()[0]
 
 

@@ -37,14 +37,12 @@ from empo_bi.solving.argument_checks import check_dag, check_out, checked_agents
 from empo_bi.solving.enumeration import check_world, enumerate_dag, title_of
 from empo_bi.store.solution_folders import (
     ARCHIVES,
+    SolutionFolders,
     are_same,
     check_archive,
     durations_key,
     has_folder,
     inside,
-    is_begun,
-    is_finished,
-    results_for,
     write_archive,
 )
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
@@ -125,6 +123,7 @@ class Pipeline:
         self._budget, self._workers, self._progress = Budget.of(memory_limit), checked_workers(workers), progress
         self._compression, self._overwrite, self._archive = compression, overwrite, archive
         self._after_level, self._only_opens = after_level, only_opens
+        self.solution_folders = SolutionFolders()
         self._told: set[int] = set()
         self._keys: dict[int, str | None] = {}  # of users' things by id: telling one from others may take seconds
         self._profiler = profiler_of(memory_profile, self._budget.limit)
@@ -258,7 +257,7 @@ class Pipeline:
             for levels in results.values():
                 levels.finish()
             for i, content in again.items():
-                if is_begun(self._outs[i], content):
+                if self.solution_folders.is_begun(self._outs[i], content):
                     results[i] = self._results(i, content, setting, overwrite=False)
             if self._profiler is not None:
                 self._write_profile(self._profiler)
@@ -284,10 +283,10 @@ class Pipeline:
         return self._outs[i] == self._outs[j] and are_same(contents[i], contents[j])
 
     def _is_begun(self, i: int, setting: Setting) -> bool:
-        return self._has_folder and is_begun(self._outs[i], self._content(self.params[i], setting))
+        return self._has_folder and self.solution_folders.is_begun(self._outs[i], self._content(self.params[i], setting))
 
     def _is_finished(self, i: int, content: dict[str, Any]) -> bool:
-        return self._has_folder and not self._overwrite and is_finished(self._outs[i], content)
+        return self._has_folder and not self._overwrite and self.solution_folders.is_finished(self._outs[i], content)
 
     def _is_too_steep(self, i: int, narrow: Setting) -> bool:
         """Whether float32 is not tried for a set; one that an earlier version began is continued as it was begun."""
@@ -301,7 +300,7 @@ class Pipeline:
                 self._results(i, content, setting, overwrite=True).remove()
 
     def _results(self, i: int, content: dict[str, Any], setting: Setting, *, overwrite: bool) -> SolvedLevels:
-        return results_for(self._outs[i], content, self._about(setting), self._compression, overwrite)
+        return self.solution_folders.results_for(self._outs[i], content, self._about(setting), self._compression, overwrite)
 
     @property
     def _archive_folder(self) -> Path:

@@ -299,7 +299,7 @@ def test_levels_that_changed_places_are_noticed(copy: Path) -> None:
 def test_another_version_of_the_format_is_refused_and_replaced_when_asked(copy: Path, expected: Solution) -> None:
     change_json(folders(copy)[0] / "zarr.json", lambda content: content["attributes"]["empo_bi"].update(version=99))
     before = tree(copy)
-    with pytest.raises(StoreMismatchError, match=r"version 99; expected 'empo_bi solution', version 1"):
+    with pytest.raises(StoreMismatchError, match=r"has version 99 of the format, this empo_bi reads version 1"):
         solved(copy)
     assert tree(copy) == before
     assert at_rest(solved(copy, overwrite=True)) == at_rest(expected)
