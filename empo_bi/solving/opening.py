@@ -172,6 +172,7 @@ def _opened(folder: Folder, store: str, dag: Dag) -> Solution:
         )  # fmt: skip
         params, resources = [params_from(content["params"])], Resources(progress=False)
         pipeline = Pipeline.of(dag.world, params, roles, storage, resources, dag=dag)
+    pipeline.folders.remember(results)
     return pipeline.solutions()[0]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from empo_bi.dag.dag import Dag
@@ -24,7 +24,7 @@ from empo_bi.solving.problem import Problem
 from empo_bi.solving.run import Run
 from empo_bi.solving.solution_dag import enumerated_beside
 from empo_bi.solving.stored_results import StoredResults, archive_folder
-from empo_bi.store.solution_folders import check_archive
+from empo_bi.store.solution_folders import SolutionFolders, check_archive
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.world.model import World
 
@@ -37,6 +37,7 @@ class Pipeline:
     ----------
     dag : a finished DAG of the world; without one, the world is enumerated
     level_fct : as for :func:`enumerate_dag`
+    folders : solutions that were opened already
     """
 
     problem: Problem
@@ -44,6 +45,7 @@ class Pipeline:
     resources: Resources
     dag: Dag | None = None
     level_fct: LevelFunction | None = None
+    folders: SolutionFolders = field(default_factory=SolutionFolders, init=False)
 
     @classmethod
     def of(
@@ -84,7 +86,7 @@ class Pipeline:
         """The sets of parameters, ready to be solved over a DAG."""
         advice, resources = remedy(self.storage, len(self.problem.params)), self.resources
         watch = Watch("solving", advice, budget=resources.budget, monitor=resources.monitor, profiler=resources.profiler)
-        stored = StoredResults(self.problem, dag, self.storage)
+        stored = StoredResults(self.problem, dag, self.storage, self.folders)
         return ParameterSets(self.problem, LevelBlocks(dag, BLOCK_STATES), stored, resources, watch)
 
     @contextlib.contextmanager

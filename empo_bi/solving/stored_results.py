@@ -16,12 +16,10 @@ from empo_bi.solving.result_content import ResultContent
 from empo_bi.store.small_files import Json
 from empo_bi.store.solution_folders import (
     ARCHIVES,
+    SolutionFolders,
     are_same,
     has_folder,
     inside,
-    is_begun,
-    is_finished,
-    results_for,
     write_archive,
 )
 from empo_bi.store.solved_levels import SolvedLevels
@@ -39,6 +37,7 @@ class StoredResults:
     problem: Problem
     dag: Dag
     storage: Storage
+    folders: SolutionFolders
 
     @cached_property
     def places(self) -> list[object]:
@@ -59,7 +58,7 @@ class StoredResults:
         return {i: self._content.of(i, setting) if is_kept else {} for i in chosen}
 
     def is_begun(self, i: int, setting: Setting) -> bool:
-        return self.has_folders and is_begun(self.places[i], self._content.of(i, setting))
+        return self.has_folders and self.folders.is_begun(self.places[i], self._content.of(i, setting))
 
     def unfinished(self, contents: dict[int, Json]) -> list[int]:
         """Sets of which something is left to solve; an error if results are only to be opened."""
@@ -72,19 +71,19 @@ class StoredResults:
         return left
 
     def _is_finished(self, i: int, content: Json) -> bool:
-        return self.has_folders and not self.storage.overwrite and is_finished(self.places[i], content)
+        return self.has_folders and not self.storage.overwrite and self.folders.is_finished(self.places[i], content)
 
     def are_same(self, i: int, j: int, contents: dict[int, Json]) -> bool:
         """Whether two sets ask the same, so that the second finds the results of the first in the same folder."""
         return self.has_folders and self.places[i] == self.places[j] and are_same(contents[i], contents[j])
 
     def is_there(self, i: int, content: Json) -> bool:
-        return is_begun(self.places[i], content)
+        return self.folders.is_begun(self.places[i], content)
 
     def opened(self, i: int, content: Json, setting: Setting, *, overwrite: bool) -> SolvedLevels:
         """The results that are there, or a place for them."""
         about = result_content.description(self.problem, self.dag, setting)
-        return results_for(self.places[i], content, about, self.storage.compression, overwrite)
+        return self.folders.results_for(self.places[i], content, about, self.storage.compression, overwrite)
 
     def forget(self, chosen: Iterable[int], setting: Setting) -> None:
         """With ``overwrite``, what was solved with other tables goes as well, or later calls would prefer it."""
