@@ -24,8 +24,6 @@ from empo_bi.dag.slices import BoolArray, IndexArray, as_array
 from empo_bi.runtime.wording import short_repr
 from empo_bi.world.fields import StateFields, rectangle
 from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
-from empo_bi.world.gridworld import GridWorld
-from empo_bi.world.packed import PackedWorld
 
 Event = Any  # a goal, an event by fields, or a function of a state
 Indicator = Callable[[int, IndexArray], BoolArray]  # level, places of M states there -> (M,)
@@ -91,14 +89,16 @@ def thing_gone(kind: str, cell: Sequence[int]) -> FieldsEvent:
 def indicator_of(event: Event, dag: Dag) -> Indicator:
     """Tells in which states of a level an event holds."""
     if isinstance(event, FieldsEvent):
-        if not isinstance(dag.world, GridWorld):
+        fields_of = dag.model.fields
+        if fields_of is None:
             raise TypeError(
                 f"{event!r} is told from the fields of a gridworld, and {short_repr(dag.world)} is none; give a goal, or a "
                 "function of a state"
             )
-        return _by_body(dag, lambda key_BW: event(StateFields(dag.world, key_BW)))
-    if type(event) in (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal) and isinstance(dag.world, PackedWorld):
-        return _by_body(dag, lambda key_BW: dag.world.attainment(0, key_BW, [event])[:, 0])
+        return _by_body(dag, lambda key_BW: event(fields_of(key_BW)))
+    packed = dag.model.packed
+    if type(event) in (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal) and packed is not None:
+        return _by_body(dag, lambda key_BW: packed.attainment(0, key_BW, [event])[:, 0])
     ask = getattr(event, "is_achieved", event)
     if not callable(ask) or isinstance(event, type):
         raise TypeError(f"{short_repr(event)} is no event; give a goal, one of empo_bi.events, or a function of a state")

@@ -28,7 +28,7 @@ from empo_bi import (
     compute_robot_policy,
     load_world,
 )
-from empo_bi.results.attainment_cache import AttainmentCache
+from empo_bi.compat.attainment_cache import AttainmentCache
 from empo_bi.store.location import place_of
 from empo_bi.store.solution_store import SolutionStore
 
@@ -859,3 +859,14 @@ def test_a_prior_used_with_other_goals_is_asked_about_them() -> None:
     table = TabularHumanPolicyPrior(Ring(), [0, 2], Places(1.0, 1.0, 1.0, 1.0), prior.values.to_dict())
     _, _, expected = compute_robot_policy(Ring(), [0, 2], [1], fewer, table, return_values=True, quiet=True)
     assert plain(Vhe) == plain(expected)
+
+
+def test_complaints_about_memory_recommend_switches_of_the_documented_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise MemoryLimitError("What would fit: results on disk (out=PATH or True); precision='float16'")
+
+    monkeypatch.setattr("empo_bi.solving.memory_advice.sizes_for", refuse)
+    with pytest.raises(MemoryLimitError, match=r"results on disk \(use_disk_slicing=True\); use_float16=True"):
+        compute_human_policy_prior(Ring(), [0, 2], quiet=True)
+    with pytest.raises(MemoryLimitError, match=r"results on disk \(out=PATH or True\); precision='float16'"):
+        empo_bi.solve(Ring(), human_agent_indices=[0, 2], robot_agent_indices=[1], progress=False)

@@ -29,7 +29,7 @@ MODULES = [
     "empo_bi.world.pettingzoo",
     "empo_bi.solving.enumeration",
     "empo_bi.solving.solve",
-    "empo_bi.compat",
+    "empo_bi.compat.documented",
     "empo_bi.results.chain",
     "empo_bi.dag.dag",
     "empo_bi.analysis.to_xarray",

@@ -12,7 +12,7 @@ from backward.test_one_sweep import assert_same
 from backward.test_wider_tables import MILD, STEEP, content_of, folders, interrupted, solved
 
 from empo_bi import DamagedStoreError
-from empo_bi.store.solution_folders import UNTOLD, is_begun, results_for
+from empo_bi.store.solution_folders import UNTOLD, SolutionFolders
 from empo_bi.sweep.phases import PRECISIONS, Precision
 
 QUESTION: dict[str, Any] = {
@@ -24,7 +24,11 @@ ABOUT = {"title": "a world", "horizon": 1, "goals": [["a goal"]], "robot_profile
 
 def begun(out: Path, question: dict[str, Any] = QUESTION) -> Any:
     """Results that nobody has put anything into."""
-    return results_for(out, question, ABOUT, True, False)
+    return SolutionFolders().results_for(out, question, ABOUT, True, False)
+
+
+def is_begun(out: Path, question: dict[str, Any]) -> bool:
+    return SolutionFolders().is_begun(out, question)
 
 
 def level() -> dict[str, Any]:

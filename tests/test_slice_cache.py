@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from empo_bi.dag.slices import BodySlice
-from empo_bi.store.cache import SliceCache
+from empo_bi.store.cache import LevelCache
 
 
 class Shelf:
@@ -30,7 +30,7 @@ class Shelf:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=40), st.integers(0, 600))
 def test_a_cache_gives_the_right_slices_and_keeps_to_its_limit(wanted: list[tuple[int, bool]], limit: int) -> None:
-    cache = SliceCache(Shelf().read, limit)
+    cache = LevelCache(Shelf().read, limit)
     for t, ahead in wanted:
         if ahead:
             cache.prefetch([t, (t + 1) % 10])
@@ -42,7 +42,7 @@ def test_a_cache_gives_the_right_slices_and_keeps_to_its_limit(wanted: list[tupl
 
 def test_the_last_used_slices_stay() -> None:
     shelf = Shelf()
-    cache = SliceCache(shelf.read, 300)
+    cache = LevelCache(shelf.read, 300)
     for t in (0, 1, 2, 0, 3):  # 3 takes the place of 1
         cache.get(t)
     for t in (0, 2, 3):
@@ -59,7 +59,7 @@ def test_what_is_read_ahead_is_not_read_again() -> None:
         gate.wait(10)
         return shelf.read(t)
 
-    cache = SliceCache(slowly, 1000)
+    cache = LevelCache(slowly, 1000)
     cache.prefetch([4, 5])
     cache.prefetch([4])
     gate.set()
@@ -69,7 +69,7 @@ def test_what_is_read_ahead_is_not_read_again() -> None:
 
 
 def test_an_error_in_reading_ahead_shows_when_the_slice_is_wanted() -> None:
-    cache = SliceCache(Shelf().read, 1000)
+    cache = LevelCache(Shelf().read, 1000)
     cache.prefetch([13, 1])
     assert cache.get(1).value == 1
     with pytest.raises(OSError, match="a bad sector"):

@@ -23,8 +23,9 @@ from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.error_bounds import QUANTITIES
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.progress import level_bar
+from empo_bi.sweep.formulas import step_weight
 from empo_bi.sweep.level_inputs import Level
-from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, Work, put_terminal, span_of, spans_of
+from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, Work, put_terminal
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
 
 SAFETY = 1.001  # bounds are sums with rounding errors themselves
@@ -68,7 +69,7 @@ class ErrorPass:
         self._end(plan, level)
         stored = {name: self._stored(name, t) for name in ("vh", "ve", "xh", "qr", "vr")}
         for block, pi_MAX in self._blocks(t):
-            work = level.work(block).with_durations(dag.world if not self.setting.unit_durations else None)
+            work = level.work(block).with_durations(dag.model if not self.setting.unit_durations else None)
             here = {name: None if array is None else array[block.place_M] for name, array in stored.items()}
             for name, bound in self._compared(self._computed(work), here, pi_MAX, work).items():
                 largest[name] = max(largest[name], bound)
@@ -156,12 +157,12 @@ class ErrorPass:
             joint_MU, joint_MXU = joint_policies_of(self.solution.prior, profiles, goals, work.states or [], work.has_NX)
         robot_bounds(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h), work.discounts(params.rate_r),
-            spans_of(params.rate_r, work.duration_K), tables["ve"].read, tables["d_ve"].read, tables["vr"].read,
+            work.duration_weights(params.rate_r), tables["ve"].read, tables["d_ve"].read, tables["vr"].read,
             tables["d_vr"].read, work.attained_MB, work.has_NX, work.weight_NX, found["pi_h"], found["d_pi_h"], joint_MU,
             joint_MXU, profiles.played_UR, profiles.action_UH, profiles.n_profiles, params.beta_r,
             self.setting.factor(params.rate_h), self.setting.factor(params.rate_r), self._slack(params.rate_h, work),
-            self._slack(params.rate_r, work), span_of(params.rate_r), params.rate_r > 0, params.zeta, params.xi, params.eta,
-            *(found[name] for q in ("Vh_e", "X_h", "U_r", "Q_r", "pi_r", "V_r") for name in (q, f"d_{q}")),
+            self._slack(params.rate_r, work), step_weight(params.rate_r), params.rate_r > 0, params.zeta, params.xi,
+            params.eta, *(found[name] for q in ("Vh_e", "X_h", "U_r", "Q_r", "pi_r", "V_r") for name in (q, f"d_{q}")),
             tables["ve"].write, tables["d_ve"].write, tables["vr"].write, tables["d_vr"].write,
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ import numpy as np
 from empo_bi.accuracy.arithmetic import TINY, UNIT, expected, grown, growth, most_of, policy_error, put_next, share_of
 from empo_bi.runtime.jit import kernel, rule
 from empo_bi.sweep.continuation import find_entries
-from empo_bi.sweep.kernels import joint_of, marginals, power_law
+from empo_bi.sweep.kernels import joint_of, marginals, power_law, raised, reward
 
 
 @rule
@@ -98,8 +98,8 @@ def future_error(q_R, dq_R, future, beta, pi_R):  # type: ignore[no-untyped-def]
 
 
 @rule
-def reward(x_H, dx_H, xi, eta):  # type: ignore[no-untyped-def]
-    r""":math:`U_r = -(\frac{1}{|H|} \sum_h X_h^{-\xi})^\eta`, and by which share it may be off."""
+def reward_error(x_H, dx_H, xi, eta):  # type: ignore[no-untyped-def]
+    r"""By which share :math:`U_r` may be off."""
     H = x_H.size
     total, d = 0.0, 0.0
     for h in range(H):
@@ -107,7 +107,7 @@ def reward(x_H, dx_H, xi, eta):  # type: ignore[no-untyped-def]
         total += share
         d += share * math.expm1(min(xi * most_of(dx_H[h] / x_H[h]), 700.0))
     relative = d / total + (H + 4 + xi) * UNIT
-    return -((total / H) ** eta), math.expm1(min(eta * math.log1p(relative), 700.0)) + (6 + eta) * UNIT
+    return math.expm1(min(eta * math.log1p(relative), 700.0)) + (6 + eta) * UNIT
 
 
 @rule
@@ -236,11 +236,11 @@ def robot_bounds(  # type: ignore[no-untyped-def]
             for g in range(G):
                 if weight_HG[h, g] > 0:
                     v = v_X[h * G + g]
-                    raised = v if zeta == 1 else v * v if zeta == 2 else v**zeta
-                    power_h += weight_HG[h, g] * raised
-                    d += weight_HG[h, g] * grown(v, zeta, raised, dv_X[h * G + g])
+                    v_zeta = raised(v, zeta)
+                    power_h += weight_HG[h, g] * v_zeta
+                    d += weight_HG[h, g] * grown(v, zeta, v_zeta, dv_X[h * G + g])
             x_MH[m, h], dx_MH[m, h] = power_h, d + (G + 6) * UNIT * power_h
-        u_M[m], du_M[m] = reward(x_MH[m], dx_MH[m], xi, eta)
+        u_M[m], du_M[m] = reward(x_MH[m], xi, eta), reward_error(x_MH[m], dx_MH[m], xi, eta)
         duration, d_duration, future = 0.0, 0.0, 0.0
         for r in range(R):
             duration += pi_R[r] * w_R[r]

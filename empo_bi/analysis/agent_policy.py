@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from empo_bi.analysis.selection import goal_place
-from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.solution import Solution
 
 
 def agent_number(solution: Solution, agent: int) -> int:
-    n = n_agents_of(solution.world)
+    n = solution.model.n_agents
     if not 0 <= index(agent) < n:
         raise ValueError(f"agent {agent}; this world has agents 0 to {n - 1}")
     return index(agent)
@@ -46,7 +45,7 @@ def policies_of(
 
 def over_all_goals(solution: Solution, weight_MJ: FloatArray, agent: int) -> FloatArray:
     """What an agent does, (M, A), where profiles are played with these probabilities, (M, J)."""
-    n_agents, n_actions = n_agents_of(solution.world), solution.profiles.n_actions
+    n_agents, n_actions = solution.model.n_agents, solution.profiles.n_actions
     others = tuple(n_agents - i for i in range(n_agents) if i != agent)  # agent 0 is the last axis
     return _normalised(weight_MJ.reshape(len(weight_MJ), *[n_actions] * n_agents).sum(axis=others))
 

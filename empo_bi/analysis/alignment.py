@@ -11,7 +11,6 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import IndexArray
 from empo_bi.results.solution import Solution
 from empo_bi.world.expand import KeyArray
-from empo_bi.world.gridworld import GridWorld
 
 
 def shared_places(first: Solution, second: Solution, t: int) -> tuple[IndexArray, IndexArray]:
@@ -41,10 +40,10 @@ def shared_places(first: Solution, second: Solution, t: int) -> tuple[IndexArray
 
 def _means_the_same(first: Dag, second: Dag) -> bool:
     """Whether keys of two DAGs are of gridworlds with the same layout."""
-    worlds = first.world, second.world
-    if not all(isinstance(world, GridWorld) for world in worlds):
+    grids = first.model.grid, second.model.grid
+    if grids[0] is None or grids[1] is None:
         return False
-    own, other = (world.layout for world in worlds)
+    own, other = grids[0].layout, grids[1].layout
     return (
         own.fields == other.fields and np.array_equal(own.cell_xy, other.cell_xy) and own.types == other.types
         and own.objects == other.objects and np.array_equal(own.initial_row, other.initial_row)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.python_world import action_names_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.results.solution import Solution
+from empo_bi.world.as_model import Model
 from empo_bi.world.goals import ReachGoal
 
 Rectangle = tuple[int, int, int, int]
@@ -92,7 +92,7 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
         raise IndexError(f"episode {i}: there are episodes 0 to {len(rollouts) - 1}")
     solution, states = rollouts.solution, rollouts.states(i)
     pursued = PursuedGoals.of(solution.goal_columns, rollouts.goals)
-    names = action_names_of(solution.world)
+    names = solution.model.action_names
     n_steps = len(states) - 1
     attained_HG = np.zeros((len(solution.humans), solution.goal_columns.n_goals), dtype=bool)
     found = []
@@ -107,7 +107,7 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
             actions = rollouts.action_NTI[i, k - 1].tolist()
             did = {agent: names[action] for agent, action in enumerate(actions)}
             p_actions = _probability_of_actions(solution, before, int(rollouts.profile_NT[i, k - 1]), pursued)
-            p_outcome = _probability_of_outcome(solution.world, states[k - 1], actions, state)
+            p_outcome = _probability_of_outcome(solution.model, states[k - 1], actions, state)
         following = rollouts.action_NTI[i, k].tolist() if k < n_steps else None
         notes = _notes(solution, report.goals, attained_HG)
         found.append(
@@ -163,5 +163,5 @@ def _probability_of_actions(solution: Solution, where: tuple[int, int], profile:
     return float(weight_J[profile] / weight_J.sum())  # a prior of another maker need not sum to 1
 
 
-def _probability_of_outcome(world: Any, state: Any, actions: list[int], successor: Any) -> float:
-    return float(sum(p for p, after in world.transition_probabilities(state, actions) if after == successor))
+def _probability_of_outcome(model: Model, state: Any, actions: list[int], successor: Any) -> float:
+    return float(sum(p for p, after in model.transitions(state, actions) or () if after == successor))

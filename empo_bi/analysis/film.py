@@ -22,7 +22,7 @@ from empo_bi.results.rollouts import Rollouts
 from empo_bi.runtime.atomic_write import atomic_write, checked_place
 from empo_bi.runtime.extras import needed
 from empo_bi.runtime.wording import short_repr
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.as_model import Model
 
 TILE = 48
 SHEET_TILE = 32
@@ -129,7 +129,7 @@ class _Film:
         if wrong:
             raise IndexError(f"episode {wrong[0]}: there are episodes 0 to {len(rollouts) - 1}")
         self.rollouts, self.episodes, self.tile = rollouts, episodes, tile
-        self.world = rollouts.solution.world
+        self.model = rollouts.solution.model
         self.states = [rollouts.states(i) for i in episodes]
         self.captions: list[list[Caption]] = []
         self.overlay: Overlay | None = None
@@ -143,8 +143,8 @@ class _Film:
 
     def picture(self, state: Any, *, with_text: bool) -> Picture:
         """A state; a world's own picture comes in any size, and beside text a small one would be lost, so it is enlarged."""
-        picture = picture_of(self.world, state, self.tile)
-        if not with_text or isinstance(self.world, GridWorld):
+        picture = picture_of(self.model, state, self.tile)
+        if not with_text or self.model.grid is not None:
             return picture
         times = max(1, SIDE * self.tile // max(1, *picture.shape[:2]))
         return picture.repeat(times, axis=0).repeat(times, axis=1)
@@ -234,24 +234,14 @@ def _cut(text: str, room: int, size: int) -> str:
     return text + "..."
 
 
-def picture_of(world: Any, state: Any, tile: int) -> Picture:
+def picture_of(model: Model, state: Any, tile: int) -> Picture:
     """A state as (H, W, 3) uint8: drawn if it is a gridworld's, else by the world's own ``picture(state)``."""
-    if isinstance(world, GridWorld):
-        from empo_bi.world.render import draw
-
-        return draw(world.world_spec, state, tile=tile)
-    if not callable(getattr(world, "picture", None)):
+    if model.picture is None:
         raise TypeError(
-            f"{short_repr(world)} has no pictures; give its class a method picture(state) that returns a (height, width, 3) "
-            "array of uint8, or look at rollouts.states(i)"
+            f"{short_repr(model.world)} has no pictures; give its class a method picture(state) that returns a (height, "
+            "width, 3) array of uint8, or look at rollouts.states(i)"
         )
-    picture = np.asarray(world.picture(state))
-    if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
-        raise TypeError(
-            f"picture({short_repr(state)}) gave {picture.dtype} of shape {picture.shape}; expected uint8 of shape (height, "
-            "width, 3)"
-        )
-    return picture
+    return model.picture(state, tile)
 
 
 def _side_by_side(by_episode: list[list[Picture]], columns: int) -> list[Picture]:

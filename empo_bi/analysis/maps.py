@@ -143,9 +143,11 @@ class Considered:
 def considered(solution: Solution, level: int, agent: int, others: Others) -> Considered:
     """The states of a level that a map of an agent looks at: those with any weight."""
     t, agent = level_number(solution, level), agent_number(solution, agent)
-    world = solution.world
-    if not isinstance(world, GridWorld):
-        raise TypeError(f"{world!r} has no cells; maps are of gridworlds. For other worlds, take solution.to_pandas(...)")
+    world = solution.model.grid
+    if world is None:
+        raise TypeError(
+            f"{solution.world!r} has no cells; maps are of gridworlds. For other worlds, take solution.to_pandas(...)"
+        )
     key_SW = solution.dag.keys(t)
     assert key_SW is not None
     if isinstance(others, str):

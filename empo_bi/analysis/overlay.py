@@ -17,11 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.analysis.captions import Caption, GoalNote
-from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.extras import needed
 from empo_bi.world.goals import ReachGoal
-from empo_bi.world.gridworld import GridWorld
 
 Picture = npt.NDArray[np.uint8]
 Colour = tuple[int, int, int]
@@ -80,7 +78,7 @@ class Overlay:
         self._line, self._pad, self._gap = round(1.55 * self._em), round(0.9 * self._em), round(0.7 * self._em)
         self._colour = dict.fromkeys(solution.robots, ROBOT)
         self._colour |= {human: HUMANS[h % len(HUMANS)] for h, human in enumerate(solution.humans)}
-        self._is_grid = isinstance(solution.world, GridWorld)
+        self._is_grid = solution.model.grid is not None
         self._arrange(*picture)
 
     # --- where things are ---------------------------------------------------------------------------------------------
@@ -122,8 +120,8 @@ class Overlay:
 
     def _blocks(self) -> list[Block]:
         solution, line = self._solution, self._line
-        names = action_names_of(solution.world)
-        n_agents = n_agents_of(solution.world)
+        names = solution.model.action_names
+        n_agents = solution.model.n_agents
         widest = max(font(self._em).getlength(name) for name in names)
         item = round(1.9 * self._em + widest + 0.9 * self._em)
         per_line = max(1, min(n_agents, self._column // item))
@@ -271,7 +269,7 @@ class Overlay:
 
     def _robots(self, n_rows: int) -> Callable[..., None]:
         robots = self._solution.robots
-        names = action_names_of(self._solution.world)
+        names = self._solution.model.action_names
         measure = font(self._em).getlength
         widest = max(map(measure, names)) * len(robots) + measure(" + ") * (len(robots) - 1)
         mark = round(0.9 * self._em)  # of what comes next

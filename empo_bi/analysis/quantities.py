@@ -5,20 +5,19 @@ Nothing here needs a library; labelled arrays and tables are both made of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.python_world import action_names_of
 from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, as_array
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.machine import trim
 from empo_bi.store.solved_levels import rows_at
+from empo_bi.world.expand import KeyArray
 from empo_bi.world.fields import StateFields
-from empo_bi.world.gridworld import GridWorld
 
 Array = npt.NDArray[Any]
 Where = slice | IndexArray  # which of the states that were asked for
@@ -179,15 +178,15 @@ class Place:
 class AgentField:
     """``x``, ``y`` or ``direction`` of an agent of a gridworld, read from packed states."""
 
-    def __init__(self, solution: Solution, agent: int, field: str) -> None:
-        self._solution, self._agent, self._field = solution, agent, field
+    def __init__(self, solution: Solution, fields_of: Callable[[KeyArray], StateFields], agent: int, field: str) -> None:
+        self._solution, self._fields_of, self._agent, self._field = solution, fields_of, agent, field
 
     def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
         for first in range(0, len(places), STATES_AT_A_TIME):
             where = slice(first, min(first + STATES_AT_A_TIME, len(places)))
             key_MW = self._solution.dag.keys(t, places[where])
             assert key_MW is not None
-            fields = StateFields(self._solution.world, key_MW)
+            fields = self._fields_of(key_MW)
             if self._field == "direction":
                 yield where, fields.direction(self._agent)
             else:
@@ -196,10 +195,11 @@ class AgentField:
 
 def agent_fields(solution: Solution) -> dict[str, AgentField]:
     """``x_0``, ``y_0``, ``direction_0``, ``x_1``, ... of a gridworld; nothing for other worlds."""
-    if not isinstance(solution.world, GridWorld):
+    fields_of = solution.model.fields
+    if fields_of is None:
         return {}
-    agents = range(len(solution.world.agents))
-    return {f"{field}_{i}": AgentField(solution, i, field) for i in agents for field in ("x", "y", "direction")}
+    agents = range(solution.model.n_agents)
+    return {f"{field}_{i}": AgentField(solution, fields_of, i, field) for i in agents for field in ("x", "y", "direction")}
 
 
 def trim_after(n_states: int) -> None:
@@ -225,7 +225,7 @@ def goal_names(solution: Solution) -> list[list[str]]:
 
 
 def action_names(solution: Solution) -> list[str]:
-    return action_names_of(solution.world)
+    return solution.model.action_names
 
 
 def robot_profile_names(solution: Solution) -> list[str]:

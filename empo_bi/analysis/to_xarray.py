@@ -24,7 +24,7 @@ from empo_bi.analysis.quantities import (
 )
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.extras import needed
-from empo_bi.solving.enumeration import title_of
+from empo_bi.sweep.formulas import discount_factor
 
 if TYPE_CHECKING:
     import xarray
@@ -158,9 +158,9 @@ def _attributes(solution: Solution, left_out: dict[str, str]) -> dict[str, Any]:
         if value is not None
     }
     missing = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-    factors = {f"gamma_{who}": math.exp(-params[f"rho_{who}"]) for who in "hr"}
+    factors = {f"gamma_{who}": discount_factor(params[f"rho_{who}"]) for who in "hr"}
     return {
-        "title": title_of(solution.world).strip("<>"),
+        "title": solution.model.title.strip("<>"),
         "horizon": solution.dag.horizon,
         **params,
         **factors,

@@ -21,6 +21,7 @@ from empo_bi.analysis.alignment import shared_places
 from empo_bi.analysis.selection import REACHED, goal_place, human_place, weights_of
 from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
 from empo_bi.results.solution import Solution
+from empo_bi.sweep import formulas
 
 
 def robot_entropy(solution: Solution, *, over: str = REACHED) -> FloatArray:
@@ -94,7 +95,7 @@ def robot_logits(solution: Solution, t: int, place_M: IndexArray | None = None) 
     """Logits of the robots' policy in the states that go on, (N, R), and which of the states asked for those are."""
     q_MR = solution.rows("qr", t, place_M)
     goes_on: BoolArray = np.asarray((q_MR < 0).all(axis=1), dtype=np.bool_)
-    return -solution.params.beta_r * np.log(-q_MR[goes_on]), goes_on
+    return formulas.robot_logits(q_MR[goes_on], solution.params.beta_r), goes_on
 
 
 def shared_logits(first: Solution, second: Solution, t: int) -> tuple[IndexArray, FloatArray, FloatArray]:

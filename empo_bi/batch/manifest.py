@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import socket
@@ -23,6 +22,7 @@ from empo_bi.runtime.machine import available_and_total
 from empo_bi.solving.run_manifest import FAILED, FINISHED, FORMAT, RUNNING, VERSION
 from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.small_files import Json
+from empo_bi.sweep.formulas import discount_factor
 
 OUTDATED = "outdated"  # of rows: finished, and something more is asked for now
 
@@ -179,7 +179,7 @@ def _plain_params(params: Params) -> Json:
 
 
 def _factor(given: float | None, rate: float) -> float:
-    return given if given is not None else math.exp(-rate)
+    return given if given is not None else discount_factor(rate)
 
 
 @cache

@@ -32,6 +32,7 @@ from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
 from empo_bi.solving import run_manifest
 from empo_bi.solving.enumeration import enumerate_dag
+from empo_bi.solving.options import Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.small_files import Folder, Json
@@ -320,17 +321,16 @@ def _is_there(task: _Task, run: Run) -> bool:
 
 def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
     stays_in_memory = task.work.keep == "summary" and task.kept_at is None
-    return Pipeline(
-        task.world,
-        [Params(**run.params) for run in runs],
+    settings = task.work.settings
+    storage = Storage(
         folders=None if stays_in_memory else [task.work.folder_of(run).place for run in runs],
-        arrays=frozenset(KEEPS[task.work.keep] or ARRAYS),
-        dag=task.dag,
-        precision=task.work.settings.precision,
-        memory_limit=task.work.memory_limit,
-        progress=task.work.settings.progress,
-        after_level=task.told.after_level(runs),
-    ).solutions()
+        arrays=frozenset(KEEPS[task.work.keep] or ARRAYS), precision=settings.precision,
+    )  # fmt: skip
+    resources = resources_from(
+        memory_limit=task.work.memory_limit, progress=settings.progress, after_level=task.told.after_level(runs)
+    )
+    params = [Params(**run.params) for run in runs]
+    return Pipeline.of(task.world, params, storage=storage, resources=resources, dag=task.dag).solutions()
 
 
 def _tell(task: _Task, run: Run, solution: Solution, timings: Json) -> None:

@@ -138,14 +138,13 @@ def _told(content: dict[str, Any], folder: Any) -> str:
 
 def _solution(path: str, made_by: str | None, as_json: bool) -> None:
     from empo_bi.cli.solve import content_of, in_words
-    from empo_bi.solving.enumeration import title_of
     from empo_bi.solving.opening import open_solution, solutions_in
 
     for place in solutions_in(path):
         with open_solution(place, world=made_by) as solution:
             report = solution.at(solution.dag.states(0)[0])
             if as_json:
-                print_json(content_of(solution, report, title_of(solution.world), str(place), None))
+                print_json(content_of(solution, report, solution.model.title, str(place), None))
             else:
                 given = {
                     name: _number(value) for name, value in solution.params.describe().items() if name != "believed_others"
@@ -154,7 +153,7 @@ def _solution(path: str, made_by: str | None, as_json: bool) -> None:
                 echo(
                     "\n".join(
                         [
-                            one_line(title_of(solution.world)),
+                            one_line(solution.model.title),
                             f"params: {params}",
                             solution.summary(),
                             *in_words(solution, report),

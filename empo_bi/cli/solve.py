@@ -117,15 +117,14 @@ def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free:
 
 def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> dict[str, Any]:
     from empo_bi.runtime.machine import peak_bytes
-    from empo_bi.solving.enumeration import title_of
-    from empo_bi.world.gridworld import GridWorld
 
+    model = solution.model
     given = {field.name: getattr(solution.params, field.name) for field in fields(solution.params)}
     del given["believed_others_policy"]  # a function; there is none here
     return {
         "world": name,
-        "title": solution.world.world_spec.name if isinstance(solution.world, GridWorld) else title_of(solution.world),
-        "steps": getattr(solution.world, "max_steps", solution.dag.horizon),
+        "title": model.title if model.name is None else model.name,
+        "steps": solution.dag.horizon if model.max_steps is None else model.max_steps,
         "params": given,
         "states": solution.dag.n_states,
         "bodies": solution.dag.n_bodies,
@@ -149,9 +148,7 @@ def content_of(solution: Solution, report: StateReport, name: str, out: str | No
 
 
 def _names(solution: Solution, profile: tuple[int, ...]) -> list[str]:
-    from empo_bi.dag.python_world import action_names_of
-
-    names = action_names_of(solution.world)
+    names = solution.model.action_names
     return [names[action] for action in profile]
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.slices import ByteArray
 from empo_bi.dag.world_fingerprint import key_of
+from empo_bi.world.as_model import Model
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.goals import (
     DeterministicGoalGenerator,
@@ -27,6 +28,7 @@ from empo_bi.world.goals import (
     TabularGoalGenerator,
     WorldGoalGenerator,
 )
+from empo_bi.world.packed import PackedWorld
 
 _BLOCK_STATES = 1 << 16  # whose goals are looked at before they become bits
 
@@ -56,36 +58,39 @@ class FixedGoals:
         """Tells one set of goals from another, also in another process; None for goals that cannot be told apart."""
         return key_of([self.humans, self.goals])
 
-    def rows(self, world: Any, value: int, key_SW: KeyArray | None, states: Sequence[Any] | None) -> ByteArray:
-        """Bits (S, X) of some states, given as keys (on level ``value`` of a gridworld) or as they are."""
+    def rows(
+        self, packed: PackedWorld | None, value: int, key_SW: KeyArray | None, states: Sequence[Any] | None
+    ) -> ByteArray:
+        """Bits (S, X) of some states, given as keys (on level ``value`` of a packed world) or as they are."""
         n_states = len(states or ()) if key_SW is None else len(key_SW)
         goals = [goal for goals in self.goals for goal in goals]
-        packed = np.empty((n_states, -(-len(goals) // 8)), dtype=np.uint8)
+        bits = np.empty((n_states, -(-len(goals) // 8)), dtype=np.uint8)
         for s in range(0, n_states, _BLOCK_STATES):
             block = slice(s, s + _BLOCK_STATES)
             keys, some = None if key_SW is None else key_SW[block], None if states is None else states[block]
-            packed[block] = np.packbits(_attained(world, value, goals, keys, some), axis=1, bitorder="little")
-        return packed
+            bits[block] = np.packbits(_attained(packed, value, goals, keys, some), axis=1, bitorder="little")
+        return bits
 
 
 def _attained(
-    world: Any, value: int, goals: list[Any], key_SW: KeyArray | None, states: Sequence[Any] | None
+    packed: PackedWorld | None, value: int, goals: list[Any], key_SW: KeyArray | None, states: Sequence[Any] | None
 ) -> npt.NDArray[np.bool_]:
     """Whether each goal is attained in each state (S, X)."""
     asked = [x for x, goal in enumerate(goals) if goal is not None]
     found = np.zeros((len(states or ()) if key_SW is None else len(key_SW), len(goals)), dtype=np.bool_)
     if key_SW is not None:
-        found[:, asked] = world.attainment(value, key_SW, [goals[x] for x in asked])
+        assert packed is not None
+        found[:, asked] = packed.attainment(value, key_SW, [goals[x] for x in asked])
     else:
         for s, state in enumerate(states or ()):
             found[s, asked] = [bool(goals[x].is_achieved(state)) for x in asked]
     return found
 
 
-def fixed_goals_of(world: Any) -> FixedGoals | None:
+def fixed_goals_of(model: Model) -> FixedGoals | None:
     """A world's goals, if it has humans and a generator that yields the same goals everywhere."""
-    humans = [int(human) for human in getattr(world, "human_agent_indices", ())]
-    return fixed_goals(getattr(world, "possible_goal_generator", None), humans) if humans else None
+    humans = [int(human) for human in model.human_agent_indices]
+    return fixed_goals(model.goal_generator, humans) if humans else None
 
 
 def fixed_goals(generator: Any, humans: list[int]) -> FixedGoals | None:

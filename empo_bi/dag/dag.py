@@ -19,8 +19,9 @@ from empo_bi.errors import InvalidStateError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.runtime.hooks import provided
 from empo_bi.runtime.wording import counted, short_repr
+from empo_bi.world.as_model import UNKNOWN, as_model
 from empo_bi.world.expand import KeyArray
-from empo_bi.world.packed import PackedWorld
+from empo_bi.world.model import World
 
 ATTAINED = ("members", "added", "attained")  # arrays of a slice that tell where goals are attained
 
@@ -34,6 +35,7 @@ class Dag:
     Attributes
     ----------
     world : the world, or None if a store was opened without the Python world it was made from
+    model : what the engine sees of it
     horizon : int
         The last level; its states are terminal, unless the DAG is partial.
     is_finished : bool
@@ -47,11 +49,12 @@ class Dag:
     """
 
     def __init__(
-        self, world: Any, levels: Levels, *, n_profiles: int, shares_bodies: bool, goals: GoalTable | None = None,
+        self, world: World | None, levels: Levels, *, n_profiles: int, shares_bodies: bool, goals: GoalTable | None = None,
         keys: StateKeys | None = None,
     ) -> None:  # fmt: skip
         """``keys`` translates what a packed world's store has, where the world itself is not at hand."""
-        self.world = world
+        self.world: Any = world
+        self.model = UNKNOWN if world is None else as_model(world)
         self.levels = levels
         self.n_profiles = n_profiles
         self.goals = goals
@@ -70,7 +73,7 @@ class Dag:
         self._expanded: list[Bodies] = []  # by level, once somebody asks
         self._level_of_body: npt.NDArray[np.int32] | None = None  # likewise, where bodies are not shared
         self._book: StateIndex
-        codec = world if isinstance(world, PackedWorld) else keys
+        codec = keys if self.model.packed is None else self.model.packed
         if codec is not None:
             self._book = KeyStateIndex(codec, levels)
         else:
@@ -87,12 +90,12 @@ class Dag:
     ) -> None:
         self.close()
 
-    def of_world(self, world: Any) -> Dag:
+    def of_world(self, world: World) -> Dag:
         """The same DAG, for a world that is equal to the one it was made from."""
         if world is self.world:
             return self
         other = copy.copy(self)
-        other.world = world
+        other.world, other.model = world, as_model(world)
         return other
 
     def close(self) -> None:
@@ -158,7 +161,7 @@ class Dag:
             return self._stored_attainment(t, piece, as_array(piece.members))
         assert self.goals.fixed is not None
         keys = self.keys(t)
-        return self.goals.fixed.rows(self.world, piece.value, keys, self.states(t) if keys is None else None)
+        return self.goals.fixed.rows(self.model.packed, piece.value, keys, self.states(t) if keys is None else None)
 
     def _stored_attainment(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:
         if not piece.attained_by_body or not self.shares_bodies:
@@ -314,7 +317,7 @@ class Dag:
         if not self.shares_bodies:
             return self.n_transitions
         n_bodies = np.array([sizes.n_bodies for sizes in self.levels.sizes])
-        if isinstance(self.world, PackedWorld) and n_bodies.cumsum().tolist() == self.level_sizes:
+        if self.model.packed is not None and n_bodies.cumsum().tolist() == self.level_sizes:
             return sum(sizes.n_transitions * (self.horizon - t) for t, sizes in enumerate(self.levels.sizes))
         per_body = self.n_transitions / max(1, sum(sizes.n_bodies for sizes in self.levels.sizes if sizes.n_transitions))
         return round(sum(self.level_sizes[:-1]) * per_body)

@@ -21,6 +21,7 @@ from empo_bi.dag.slices import (
 )
 from empo_bi.errors import InvalidWorldError
 from empo_bi.runtime.wording import short_repr
+from empo_bi.world.as_model import Model
 
 
 class DerivedExplorer(PythonExplorer):
@@ -28,8 +29,8 @@ class DerivedExplorer(PythonExplorer):
 
     levels_are = "derived"
 
-    def __init__(self, world: Any, goals: FixedGoals | None, **options: Any) -> None:
-        super().__init__(world, goals, **options)
+    def __init__(self, model: Model, goals: FixedGoals | None, **options: Any) -> None:
+        super().__init__(model, goals, **options)
         self._levels: Iterator[BodySlice] | None = None
         self._known = 1  # bodies that the levels so far lead to have lower numbers
 

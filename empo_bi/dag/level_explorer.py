@@ -23,6 +23,7 @@ from empo_bi.dag.slices import (
 )
 from empo_bi.errors import InvalidWorldError, StoreMismatchError
 from empo_bi.runtime.wording import short_repr
+from empo_bi.world.as_model import Model
 
 
 class LevelExplorer(PythonExplorer):
@@ -30,8 +31,8 @@ class LevelExplorer(PythonExplorer):
 
     levels_are = "given"
 
-    def __init__(self, world: Any, goals: FixedGoals | None, level_fct: LevelFunction, **options: Any) -> None:
-        super().__init__(world, goals, **options)
+    def __init__(self, model: Model, goals: FixedGoals | None, level_fct: LevelFunction, **options: Any) -> None:
+        super().__init__(model, goals, **options)
         self._level_fct = level_fct
         self._number_of: dict[Hashable, int] = {}
         self._waiting: dict[int, tuple[list[int], list[Any]]] = {}  # by level: numbers, ascending, and states

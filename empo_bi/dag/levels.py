@@ -28,13 +28,43 @@ class LevelSizes:
         return cls(piece.value, *counts, nbytes=piece.nbytes, known=piece.known)
 
 
-class Levels(Protocol):
-    """A sequence of slices that can be appended to."""
+def check_ascending(before: int | None, value: int) -> None:
+    """Complain of a level whose value is not above that of the level before it, None for the first one."""
+    if before is not None and value <= before:
+        raise ValueError(f"a level of value {value:,} was put after one of {before:,}; values of levels ascend")
+
+
+class LevelStore(Protocol):
+    """What the levels of a DAG and those of a solution have in common, wherever they rest.
+
+    Levels are put one by one, in one direction, until the store is finished.
+    """
 
     is_finished: bool
-    sizes: list[LevelSizes]
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """Levels that were put."""
+
+    def finish(self) -> None:
+        """Say that the last level has been put, wait until everything is safe, and let others write."""
+
+    def close(self) -> None:
+        """Let go of memory, locks and temporary folders; nothing more is put or read. A second time, nothing happens."""
+
+    def damaged(self, problem: str) -> Exception:
+        """What to raise if levels contradict each other, or what is expected of them."""
+
+    def compressed_bytes(self) -> dict[str, int] | None:
+        """On disk by array, metadata included; None if they are not there, or nobody can tell."""
+
+    def describe(self) -> str:
+        """Where the levels are and how much room they take."""
+
+
+class Levels(LevelStore, Protocol):
+    """A sequence of slices that can be appended to."""
+
+    sizes: list[LevelSizes]
 
     def __getitem__(self, t: int) -> BodySlice: ...
 
@@ -61,9 +91,6 @@ class Levels(Protocol):
     def followers(self, t: int) -> Followers | None:
         """What holds successors of level ``t`` to the next level; None where there is nothing to doubt."""
 
-    def damaged(self, problem: str) -> Exception:
-        """What to raise if levels contradict each other."""
-
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         """Add a level. ``frontier`` tells what is known of levels to come, which a store keeps to continue from."""
 
@@ -72,9 +99,6 @@ class Levels(Protocol):
 
     def restart(self) -> None:
         """Forget all levels."""
-
-    def finish(self) -> None:
-        """Say that the last level has been appended."""
 
     def prefetch(self, levels: Iterable[int]) -> None: ...
 
@@ -88,23 +112,30 @@ class Levels(Protocol):
     def bytes_by_array(self) -> dict[str, int]:
         """Of all slices, as they are when they have been read."""
 
+
+class InMemory:
+    """What levels in memory have in common: nothing to write, to damage or to compress."""
+
+    def __init__(self) -> None:
+        self.is_finished = False
+
+    def finish(self) -> None:
+        self.is_finished = True
+
+    def damaged(self, problem: str) -> Exception:
+        return RuntimeError(f"{problem}; please report this")
+
     def compressed_bytes(self) -> dict[str, int] | None:
-        """The same on disk, metadata included; None if they are not there, or nobody can tell."""
-
-    def describe(self) -> str:
-        """Where the levels are and how much room they take."""
-
-    def close(self) -> None:
-        """Let go of memory, locks and temporary folders; nothing more is appended."""
+        return None
 
 
-class MemoryLevels:
+class MemoryLevels(InMemory):
     """Slices in a list."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._slices: list[BodySlice] = []
         self.sizes: list[LevelSizes] = []
-        self.is_finished = False
 
     def __len__(self) -> int:
         return len(self._slices)
@@ -130,10 +161,10 @@ class MemoryLevels:
     def followers(self, t: int) -> Followers | None:
         return None
 
-    def damaged(self, problem: str) -> Exception:
-        return RuntimeError(f"{problem}; please report this")
-
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
+        if self.is_finished:
+            raise ValueError("a level was put after the end; these levels are finished")
+        check_ascending(self.sizes[-1].value if self.sizes else None, piece.value)
         self._slices.append(piece)
         self.sizes.append(LevelSizes.of(piece))
 
@@ -142,9 +173,6 @@ class MemoryLevels:
 
     def restart(self) -> None:
         self._slices, self.sizes = [], []
-
-    def finish(self) -> None:
-        self.is_finished = True
 
     def prefetch(self, levels: Iterable[int]) -> None:
         pass
@@ -163,11 +191,8 @@ class MemoryLevels:
                 found[name] = found.get(name, 0) + nbytes
         return found
 
-    def compressed_bytes(self) -> dict[str, int] | None:
-        return None
-
     def describe(self) -> str:
-        return f"{sum(sizes.nbytes for sizes in self.sizes) / 1e6:.1f} MB in memory"
+        return f"{self.cached_bytes / 1e6:.1f} MB in memory"
 
     def close(self) -> None:
         pass

@@ -17,21 +17,11 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.runtime.joblib_internals import NumpyHasher
-from empo_bi.world.gridworld import GridWorld
-
-# Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.
-NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
-NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
-NOT_PART_OF_A_WORLD |= {"_profiles", "_present_state", "_digest_of_arrays"}  # what array worlds remember, and where they are
+from empo_bi.world.as_model import as_model
 
 _PLAIN = {bool, int, float, complex, str, bytes, tuple, list, dict, type(None), np.ndarray}  # what pickle tells rightly
-_OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {
-    "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
-    "observation_space", "layout", "tables", "codec", "_profiles", "_step_count", "_key", "_row",
-}  # fmt: skip
 
 
 class ContentHasher(NumpyHasher):
@@ -103,9 +93,7 @@ class ContentHasher(NumpyHasher):
         if id(world) in self._worlds:
             return self._worlds[id(world)]
         self._worlds[id(world)] = f"world {len(self._worlds)}"
-        if isinstance(world, GridWorld):
-            return ["gridworld", type(world), *about_gridworld(world)]
-        return ["world", type(world), attributes_of(world)]
+        return as_model(world).hashed
 
 
 def digest_of_content(thing: Any) -> str | None:
@@ -114,37 +102,6 @@ def digest_of_content(thing: Any) -> str | None:
         return str(ContentHasher().hash(thing))
     except Exception:  # whatever pickling runs into in the user's own classes, or where there is no source
         return None
-
-
-def attributes_of(world: Any) -> list[tuple[str, Any]]:
-    """What is on a world, but for what planning left there."""
-    state = object.__getstate__(world)  # attributes, or a pair of attributes and slots
-    parts = state if isinstance(state, tuple) else (state,)
-    found = {name: value for part in parts if part for name, value in part.items() if name not in NOT_PART_OF_A_WORLD}
-    content: Any = None
-    if isinstance(world, dict):
-        content = dict(world)
-    elif isinstance(world, tuple | list):
-        content = list(world)
-    return [*sorted(found.items(), key=lambda item: item[0]), ("", content)]
-
-
-def about_gridworld(world: GridWorld) -> list[Any]:
-    """Its map and rules, as compiled, its horizon and who is who, and what somebody has put on it."""
-    roles = [world.human_agent_indices, world.robot_agent_indices]
-    return [*rules_of(world), world.max_steps, roles, added_attributes(world)]
-
-
-def rules_of(world: GridWorld) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
-    """A gridworld's map and rules, as compiled: names and numbers, and arrays."""
-    fields = [(f.slot, f.word, f.shift, f.width) for f in world.layout.fields]
-    about = {"actions": world.action_names, "fields": fields, "words": world.tables.n_words}
-    return about, [world.tables.world, world.tables.chances, world.initial_key]
-
-
-def added_attributes(world: GridWorld) -> dict[str, Any]:
-    """What somebody has put on a gridworld beyond its map and rules."""
-    return {name: value for name, value in vars(world).items() if name not in _OF_A_GRIDWORLD}
 
 
 def code_of(kind: type) -> list[Any]:

@@ -12,9 +12,7 @@ import numpy.typing as npt
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.python_world import (
     PythonBlock,
-    all_profiles_of,
     expand_states_of,
-    initial_state_of,
     unhashable,
 )
 from empo_bi.dag.slices import (
@@ -27,6 +25,7 @@ from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.runtime.wording import short_repr
+from empo_bi.world.as_model import Model
 
 MAX_STATES = 10_000_000
 BLOCK_PAIRS = 4096  # (state, profile) pairs a worker expands at a time
@@ -41,7 +40,7 @@ class PythonExplorer:
 
     def __init__(
         self,
-        world: Any,
+        model: Model,
         goals: FixedGoals | None,
         *,
         precision: str,
@@ -51,17 +50,17 @@ class PythonExplorer:
         watch: Watch,
     ) -> None:
         """``max_states`` is ``MAX_STATES`` unless given, so that a world without an end is noticed."""
-        self.world = world
-        self.profiles = all_profiles_of(world)
+        self.model = model
+        self.profiles = model.profiles
         self.n_profiles = len(self.profiles)
         self.n_known = 0
         self._trusts_workers = False
         self._watch, self._cluster = watch, active_cluster()
-        self._asked = (world, self.profiles)  # the same object for all blocks, so that a cluster gets it once
+        self._asked = (model, self.profiles)  # the same object for all blocks, so that a cluster gets it once
         self._goals, self._precision, self._workers, self._spill = goals, precision, workers, spill
         self._builder = self.new_builder()
         self._max_states = MAX_STATES if max_states is None else max_states
-        self.start = initial_state_of(world)
+        self.start = model.initial_state()
         try:
             hash(self.start)
         except TypeError as error:
@@ -123,4 +122,4 @@ class PythonExplorer:
         """By default the world's identity decides what its levels are."""
 
     def attained(self, value: int, states: Sequence[Any]) -> npt.NDArray[np.uint8] | None:
-        return None if self._goals is None else self._goals.rows(self.world, value, None, states)
+        return None if self._goals is None else self._goals.rows(None, value, None, states)

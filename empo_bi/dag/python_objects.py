@@ -31,7 +31,7 @@ def as_python_objects(dag: Dag) -> tuple[list[Any], dict[Any, int], list[list[in
         place[order] = np.arange(len(states), len(states) + len(here))
         place_of_level.append(place)
         states += [here[i] for i in order]
-    profiles = [tuple(profile) for profile in dag.world.all_profiles.tolist()]
+    profiles = [tuple(profile) for profile in dag.model.profiles]
     transitions: list[list[Transition]] = [[] for _ in states]
     for t in range(dag.horizon):
         level, bodies_after = dag.level(t), dag.level(t + 1).body_S

@@ -1,13 +1,10 @@
 """What a world written in Python says, asked state by state and checked: errors show the state, the profile and what to do.
 
-Any object will do that has ``agents`` (or ``n_agents``), ``action_space.n``, ``initial_state()`` (or ``reset()`` and
-``get_state()``) and ``transition_probabilities(state, actions)``, which returns ``(probability, successor)`` pairs, or None
-at a terminal state. States are any hashable objects.
+:class:`~empo_bi.world.model.WorldModel` has the contract.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -21,39 +18,14 @@ from empo_bi.world.model import PROBABILITY_TOLERANCE
 
 if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB each
     from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
+    from empo_bi.world.as_model import Model
 
 LevelFunction = Callable[[Any], int]
 
 
-def n_agents_of(world: Any) -> int:
-    agents = getattr(world, "agents", None)
-    return int(world.n_agents) if agents is None else len(agents)
-
-
-def action_names_of(world: Any) -> list[str]:
-    """As the world calls its actions (``action_names``); "action 0", "action 1", ... where it does not."""
-    n_actions, names = int(world.action_space.n), getattr(world, "action_names", None)
-    if names is None or isinstance(names, str) or len(names) != n_actions:
-        return [f"action {a}" for a in range(n_actions)]
-    return [str(name) for name in names]
-
-
-def initial_state_of(world: Any) -> Any:
-    if hasattr(world, "initial_state"):
-        return world.initial_state()
-    world.reset()
-    return world.get_state()
-
-
-def all_profiles_of(world: Any) -> list[list[int]]:
-    """Every action profile in profile-index order: agent 0 is the least significant digit."""
-    actions = range(int(world.action_space.n))
-    return [list(profile[::-1]) for profile in itertools.product(actions, repeat=n_agents_of(world))]
-
-
-def is_terminal(world: Any, state: Any, profiles: Sequence[list[int]]) -> bool:
+def is_terminal(model: Model, state: Any, profiles: Sequence[list[int]]) -> bool:
     """Whether nothing follows; one profile tells, since a state has successors for all or for none."""
-    return world.transition_probabilities(state, list(profiles[0])) is None
+    return model.transitions(state, profiles[0]) is None
 
 
 @dataclass(frozen=True)
@@ -81,7 +53,7 @@ class PythonBlock:
         return divmod(row, self.count_SJ.shape[1])
 
 
-def expand_states(world: Any, profiles: Sequence[list[int]], states: Sequence[Any]) -> PythonBlock:
+def expand_states(model: Model, profiles: Sequence[list[int]], states: Sequence[Any]) -> PythonBlock:
     """All that may follow each of the states, checked.
 
     Raises
@@ -94,7 +66,7 @@ def expand_states(world: Any, profiles: Sequence[list[int]], states: Sequence[An
     local: list[int] = []
     probabilities: list[float] = []
     for state in states:
-        answers = [_answer(world, state, profile) for profile in profiles]
+        answers = [_answer(model, state, profile) for profile in profiles]
         if all(answer is None for answer in answers):
             counts.append([])
             continue
@@ -118,14 +90,14 @@ def expand_states(world: Any, profiles: Sequence[list[int]], states: Sequence[An
     )
 
 
-def expand_states_of(asked: tuple[Any, Sequence[list[int]]], states: Sequence[Any]) -> PythonBlock:
-    """The same, with world and profiles in one."""
+def expand_states_of(asked: tuple[Model, Sequence[list[int]]], states: Sequence[Any]) -> PythonBlock:
+    """The same, with model and profiles in one."""
     return expand_states(*asked, states)
 
 
-def _answer(world: Any, state: Any, profile: list[int]) -> Any:
+def _answer(model: Model, state: Any, profile: list[int]) -> Any:
     try:
-        return world.transition_probabilities(state, list(profile))
+        return model.transitions(state, profile)
     except Exception as error:
         error.add_note(f"(transition_probabilities was asked about state {short_repr(state)}, profile {profile})")
         raise

@@ -31,6 +31,7 @@ from empo_bi.dag.slices import (
 )
 from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.runtime.wording import short_repr
+from empo_bi.world.as_model import Model
 
 MAX_LEVELS = 100_000  # of a world whose few bodies might go round for ever
 
@@ -43,8 +44,8 @@ class SharedExplorer(PythonExplorer):
 
     shares_bodies = True
 
-    def __init__(self, world: Any, goals: FixedGoals | None, **options: Any) -> None:
-        super().__init__(world, goals, **options)
+    def __init__(self, model: Model, goals: FixedGoals | None, **options: Any) -> None:
+        super().__init__(model, goals, **options)
         start = self.start
         if not isinstance(start, tuple) or not start or isinstance(start[0], bool) or not _is_whole(start[0]):
             raise InvalidWorldError(
@@ -109,7 +110,7 @@ class SharedExplorer(PythonExplorer):
         body = body_S[s : s + 1]
         slices = itertools.chain.from_iterable(earlier.stretches(t, self.n_profiles, body) for t in self._expanding)
         stored = transitions_of(body, slices, self.n_profiles)
-        block = expand_states(self.world, self.profiles, [states[s]])
+        block = expand_states(self.model, self.profiles, [states[s]])
         bodies = np.array([self._number_of.get(tuple(state[1:]), -1) for state in block.found], dtype=np.int32)
         if not stored.agrees_with(Rows(block.count_SJ, bodies[block.local_K], block.prob_K)):
             raise InvalidWorldError(
@@ -121,7 +122,7 @@ class SharedExplorer(PythonExplorer):
         """Transitions of those bodies on this level that go on and were never expanded, and which states have ended."""
         is_new = ~self._is_expanded[body_S]
         ended_S = np.zeros(len(body_S), dtype=np.bool_)
-        ended_S[~is_new] = [is_terminal(self.world, states[s], self.profiles) for s in np.flatnonzero(~is_new).tolist()]
+        ended_S[~is_new] = [is_terminal(self.model, states[s], self.profiles) for s in np.flatnonzero(~is_new).tolist()]
         new = np.flatnonzero(is_new)
         asked = [states[s] for s in new.tolist()]
         builder = self.new_builder()

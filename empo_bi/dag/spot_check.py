@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.python_world import all_profiles_of, expand_states
+from empo_bi.dag.python_world import expand_states
 from empo_bi.dag.slices import Rows, as_array, places_in
 from empo_bi.errors import StoreMismatchError
 from empo_bi.runtime.wording import short_repr
@@ -24,7 +24,7 @@ def check_some_states(dag: Dag) -> None:
     ------
     StoreMismatchError
     """
-    profiles = all_profiles_of(dag.world)
+    profiles = dag.model.profiles
     expanding = [t for t, sizes in enumerate(dag.levels.sizes) if sizes.n_transitions]
     for t in expanding[:: max(1, len(expanding) // MAX_STATES_ASKED)]:
         piece = next(dag.levels.stretches(t, dag.n_profiles))
@@ -34,7 +34,7 @@ def check_some_states(dag: Dag) -> None:
             continue
         state = dag.states(t)[int(place[0])]
         rows = piece.rows(np.zeros(1, dtype=np.int64), dag.n_profiles)
-        block = expand_states(dag.world, profiles, [state])
+        block = expand_states(dag.model, profiles, [state])
         body_of_local = np.array([(dag.bodies_of(successor) or [-1])[0] for successor in block.found], dtype=np.int64)
         if not rows.agrees_with(Rows(block.count_SJ, body_of_local[block.local_K].astype(np.int32), block.prob_K)):
             raise StoreMismatchError(

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from empo_bi.dag.object_fingerprint import digest_of_content, rules_of
+from empo_bi.dag.object_fingerprint import digest_of_content
 from empo_bi.runtime.digests import digest
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.as_model import as_model
+from empo_bi.world.model import World
 
-RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys or the numbering of bodies change
 
-
-def horizon_of(world: Any) -> int | None:
+def horizon_of(world: World) -> int | None:
     """The number of steps of a gridworld; it is part of what other worlds are."""
-    return world.max_steps if isinstance(world, GridWorld) else None
+    return as_model(world).free_horizon
 
 
-def identity_of(world: Any) -> str | None:
+def identity_of(world: World) -> str | None:
     """A digest that is the same in every process for the same world, None if there is none.
 
     A gridworld's follows from its compiled tables. Another world may say itself, as ``content_key`` (a text, or a method
     that returns one); otherwise the source of its classes and the values of its attributes count.
     """
-    if isinstance(world, GridWorld):
-        return _gridworld(world)
-    given = getattr(world, "content_key", None)
-    if given is not None:
-        return digest(str(given() if callable(given) else given).encode())
-    return digest_of_content(world)
+    content = as_model(world).content
+    return digest_of_content(world) if content is None else digest(content)
 
 
-def _gridworld(world: GridWorld) -> str:
-    about, arrays = rules_of(world)
-    named = json.dumps({"rules": RULES_VERSION, **about}).encode()
-    return digest(b"".join([named, *(array.tobytes() for array in arrays)]))
-
-
-def world_key(world: Any) -> tuple[str, int | None] | None:
+def world_key(world: World) -> tuple[str, int | None] | None:
     """Tells a world with its horizon from others; None if that cannot be told."""
     identity = identity_of(world)
     return None if identity is None else (identity, horizon_of(world))

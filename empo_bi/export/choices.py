@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.export.model_states import StateBlock, goes_on
 from empo_bi.runtime.jit import kernel
@@ -84,11 +83,11 @@ class Choices:
             profiles = [f"profile_{j}" for j in range(dag.n_profiles)]
             numbers = np.arange(dag.n_profiles)
             return cls((), (), numbers[:, np.newaxis], ["", *profiles], (numbers + 1).astype(np.uint32))
-        n_agents, n_actions = n_agents_of(dag.world), int(dag.world.action_space.n)
+        n_agents, n_actions = dag.model.n_agents, dag.model.n_actions
         agents = _checked(deciding, n_agents)
         others = tuple(agent for agent in range(n_agents) if agent not in agents)
         profile_CO = np.add.outer(_parts(agents, n_actions), _parts(others, n_actions))
-        plain = _plain_names(action_names_of(dag.world))
+        plain = _plain_names(dag.model.action_names)
         names = [""]
         if agents:
             digits = [[c // n_actions**i % n_actions for i in range(len(agents))] for c in range(len(profile_CO))]

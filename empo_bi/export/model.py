@@ -19,8 +19,6 @@ from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import kept_interrupts
 from empo_bi.runtime.progress import level_bar
 from empo_bi.runtime.wording import counted
-from empo_bi.solving.enumeration import title_of
-from empo_bi.world.packed import PackedWorld
 
 
 @dataclass(frozen=True)
@@ -68,11 +66,10 @@ def export(
         raise StoreMismatchError(f"{dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
     choices, labels = Choices.of(dag, deciding), goal_labels(dag)
     states = ModelStates(dag, unrolled=unrolled)
-    title = "a Python world" if dag.world is None else title_of(dag.world)
-    content = Content(title, _remarks(dag, states, choices), states.n_states, choices, labels)
+    content = Content(dag.model.title, _remarks(dag, states, choices), states.n_states, choices, labels)
     count, n_choices, n_branches = LabelCount(labels), 0, 0
     # Levels of an array world may end before its horizon, where all states are terminal.
-    last_step = dag.world.max_steps if isinstance(dag.world, PackedWorld) else dag.horizon
+    last_step = dag.horizon if dag.model.packed is None else dag.model.packed.max_steps
     with atomic_write(file) as unfinished, kept_interrupts() as interrupts:
         bar = level_bar(f"writing {file.name}", dag.horizon + 1, progress, n_states=states.n_states)
         with unfinished.open("wb") as handle, bar:

@@ -15,7 +15,6 @@ import numpy as np
 from empo_bi.dag.dag import ATTAINED, Dag
 from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, Rows, as_array, places_in
-from empo_bi.world.gridworld import GridWorld
 
 BLOCK_PAIRS = 1 << 19  # (state, profile) pairs at a time: a few dozen MB, all told
 
@@ -52,8 +51,6 @@ def bodies_suffice(dag: Dag) -> bool:
 
 
 def _ends_ignore_the_step(dag: Dag) -> bool:
-    if isinstance(dag.world, GridWorld):  # which end at the horizon, and only there
-        return True
     goes_on_somewhere = np.zeros(dag.n_bodies, dtype=np.bool_)
     for t in range(dag.horizon):
         goes_on_somewhere[as_array(dag.levels.part(t, ("expanded",)).expanded)] = True
@@ -67,7 +64,7 @@ def _ended_bodies(dag: Dag, t: int) -> IndexArray:
 
 def _goals_ignore_the_step(dag: Dag) -> bool:
     goals = dag.goals
-    if goals is None or (goals.fixed is not None and goals.fixed.ignore_the_step and isinstance(dag.world, GridWorld)):
+    if goals is None or (goals.fixed is not None and goals.fixed.ignore_the_step and dag.model.packed is not None):
         return True
     if goals.is_stored and all(dag.levels.part(t, ()).attained_by_body for t in range(dag.horizon + 1)):
         return True

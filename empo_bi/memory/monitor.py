@@ -132,8 +132,7 @@ class MemoryMonitor:
         if self.is_memory_low():
             raise MemoryPressureError(
                 f"memory is short: {self._situation()}, also after a pause of {self.pause_duration:.0f} s. Close other "
-                "programs, keep levels on disk (use_disk_slicing with a disk_cache_dir, or out=PATH, where the same call "
-                "continues), or lower min_free_memory_fraction"
+                "programs, keep levels on disk (out=PATH, where the same call continues), or lower min_free_memory_fraction"
             )
 
     def _situation(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from empo_bi.dag.key_index import bytes_for
 from empo_bi.dag.packed_explorer import BLOCK_BYTES
-from empo_bi.dag.python_world import LevelFunction, n_agents_of
+from empo_bi.dag.python_world import LevelFunction
 from empo_bi.dag.slices import BYTES_PER_STATE
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, STRETCH_BYTES, UNLOADED
 from empo_bi.planner.growth import Forecast, Range, Series, extrapolated
@@ -23,11 +23,10 @@ from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.machine import available_bytes, resident_bytes, trim
 from empo_bi.solving.argument_checks import checked_agents, checked_generator
-from empo_bi.solving.enumeration import check_world, title_of
 from empo_bi.sweep.memory_model import BLOCK_STATES, SweepShape, sizes_within
 from empo_bi.sweep.phases import wants_double
-from empo_bi.world.goals import WorldGoalGenerator
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.as_model import Model, as_model
+from empo_bi.world.model import World
 
 _SPEED = Range(0.7, 1.1, 2.0)  # a long sweep against a short one: tables outgrow the cache, machines are noisy
 _FULLER = 4.5  # so much worse do values of a whole run compress than those of its first levels, which are mostly 0
@@ -165,7 +164,7 @@ _WAYS: list[tuple[str, dict[str, Any], bool, int, int, bool]] = [
 
 @quiet_unless_shown
 def plan(
-    world: Any,
+    world: World,
     params: Params | None = None,
     *,
     steps: int | Sequence[int] | None = None,
@@ -208,21 +207,21 @@ def plan(
     >>> found.recommended.call
     'solve(world, params)'
     """
-    check_world(world)
+    model = as_model(world)
     check_function("level_fct", level_fct, "a function of a state")
     check_flags(progress=progress)
     if params is not None and not isinstance(params, Params):
         raise TypeError(f"params={params!r}; a plan is about one set of parameters: give empo_bi.Params(...), or nothing")
     if isinstance(seconds, bool) or not hasattr(seconds, "__float__") or not 0 < float(seconds) < float("inf"):
         raise ValueError(f"seconds={seconds!r}; give how long to count, a positive number of seconds")
-    wanted = _checked_steps(world, steps)
+    wanted = _checked_steps(model, steps)
     if max_levels is not None and (isinstance(max_levels, bool) or not isinstance(max_levels, int) or max_levels < 1):
         raise ValueError(f"max_levels={max_levels!r}; give a number of levels, 1 or more, or None")
     limit = available_bytes() + resident_bytes() if memory is None else parse_size(memory, "memory")
     workers = checked_workers(workers)
-    longest = _with_horizon(world, max(wanted)) if isinstance(world, GridWorld) else world
-    humans = getattr(world, "human_agent_indices", ()) if human_agent_indices is None else human_agent_indices
-    robots = getattr(world, "robot_agent_indices", ()) if robot_agent_indices is None else robot_agent_indices
+    longest = model if model.free_horizon is None else as_model(model.with_horizon(max(wanted)))
+    humans = model.human_agent_indices if human_agent_indices is None else human_agent_indices
+    robots = model.robot_agent_indices if robot_agent_indices is None else robot_agent_indices
     options: dict[str, Any] = {
         "params": Params() if params is None else params,
         "human_agent_indices": humans,
@@ -231,34 +230,24 @@ def plan(
         "phase_2": phase_2,
     }
     seen = probe(longest, options, level_fct=level_fct, seconds=seconds, progress=progress, max_levels=max_levels)
-    checked = checked_agents(world, humans, robots if phase_2 else ())
-    profiles = Profiles.of(n_agents_of(world), int(world.action_space.n), *checked)
+    checked = checked_agents(model, humans, robots if phase_2 else ())
+    profiles = Profiles.of(model.n_agents, model.n_actions, *checked)
     trim()  # or what the look needed would count as held
     narrowest = 8 if wants_double(options["params"], phase_2) else 4
     outlook = _Outlook(seen, profiles, phase_2, resident_bytes(), workers, narrowest)
     steps_of = [n_steps for n_steps in wanted if n_steps is not None] or [seen.n_levels - 1]
     horizons = [outlook.horizon(n_steps, limit) for n_steps in steps_of]
     fitting = (t for t in range(max(steps_of), 0, -1) if outlook.horizon(t, limit).recommended is not None)
-    return Plan(title_of(longest), limit, horizons, next(fitting, None), seen)
+    return Plan(longest.title, limit, horizons, next(fitting, None), seen)
 
 
-def _with_horizon(world: GridWorld, steps: int) -> GridWorld:
-    """The same world, with goals that somebody gave it after it was loaded."""
-    if steps == world.max_steps:
-        return world
-    other = GridWorld(replace(world.world_spec, max_steps=steps))
-    if not isinstance(world.possible_goal_generator, WorldGoalGenerator):
-        other.possible_goal_generator = world.possible_goal_generator
-    return other
-
-
-def _checked_steps(world: Any, steps: int | Sequence[int] | None) -> list[Any]:
+def _checked_steps(model: Model, steps: int | Sequence[int] | None) -> list[Any]:
     if steps is None:
-        return [world.max_steps if isinstance(world, GridWorld) else None]
+        return [model.free_horizon]
     given: list[Any] = list(steps) if hasattr(steps, "__iter__") and not isinstance(steps, str) else [steps]
     if not given or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n >= 1 for n in given):
         raise ValueError(f"steps={steps!r}; give a number of steps, or a list of them, each 1 or more")
-    if not isinstance(world, GridWorld):
+    if model.free_horizon is None:
         raise ValueError(f"steps={steps!r}: only gridworlds can be given another horizon; plan a world that has it")
     return sorted({int(n) for n in given})
 

@@ -22,10 +22,10 @@ from empo_bi.memory.watch import Watch
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.runtime.progress import level_bar
-from empo_bi.solving.enumeration import explorer_for
-from empo_bi.solving.pipeline import Pipeline
+from empo_bi.solving.enumeration import ExplorerOptions, explorer_for
+from empo_bi.solving.solve import pipeline_for
 from empo_bi.sweep.memory_model import BLOCK_STATES
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.as_model import Model
 
 TRIAL_STATES = 20_000  # that are solved to see how long that takes
 MAX_BODIES = 20_000_000
@@ -70,7 +70,7 @@ class Probe:
 
 
 def probe(
-    world: Any,
+    model: Model,
     solver_options: dict[str, Any],
     *,
     level_fct: Any,
@@ -80,9 +80,9 @@ def probe(
 ) -> Probe:
     """Enumerate levels for so long, or so many, and solve the first of them as if nothing came after."""
     clock = _Clock(seconds)
-    clock.is_waiting = not isinstance(world, GridWorld)  # whose first level is found at once, when kernels are compiled
-    options = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock}
-    explorer = explorer_for(world, level_fct, fixed_goals_of(world), Budget(), options)
+    clock.is_waiting = model.packed is None  # packed worlds' first level is found at once, when kernels are compiled
+    options: ExplorerOptions = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock}
+    explorer = explorer_for(model, level_fct, fixed_goals_of(model), Budget(), options)
     levels = _FirstLevels(explorer.n_profiles)
     spent, last = 0.0, 0.0
     is_complete = False
@@ -112,7 +112,7 @@ def probe(
         )
     sizes = list(levels.sizes)
     cumulated = np.cumsum([level.n_bodies for level in sizes])
-    trial = _Trial(world, levels, explorer.n_profiles, explorer.shares_bodies, solver_options)
+    trial = _Trial(model, levels, explorer.n_profiles, explorer.shares_bodies, solver_options)
     return Probe(
         levels=sizes,
         n_levels=n_levels,
@@ -124,7 +124,7 @@ def probe(
         result_ratio=trial.result_ratio,
         seconds_per_state=trial.seconds_per_state,
         n_columns=trial.n_columns,
-        n_words=getattr(getattr(world, "layout", None), "n_words", 0),
+        n_words=0 if model.packed is None else model.packed.n_words,
         goals_by_state=trial.goals_by_state,
     )
 
@@ -187,13 +187,13 @@ class _Trial:
     """The first levels, solved as if the last of them were the end."""
 
     def __init__(
-        self, world: Any, levels: _FirstLevels, n_profiles: int, shares_bodies: bool, options: dict[str, Any]
+        self, model: Model, levels: _FirstLevels, n_profiles: int, shares_bodies: bool, options: dict[str, Any]
     ) -> None:
-        dag = Dag(world, _first_of(levels), n_profiles=n_profiles, shares_bodies=shares_bodies)
+        dag = Dag(model.world, _first_of(levels), n_profiles=n_profiles, shares_bodies=shares_bodies)
         dag.precision = EXACT
-        params = [options.get("params", Params())]
-        solver = Pipeline(world, params, dag=dag, progress=False, **{k: v for k, v in options.items() if k != "params"})
-        columns = GoalColumns(LevelBlocks(dag, BLOCK_STATES), solver.humans, solver.generator)
+        given: Any = {name: value for name, value in options.items() if name != "params"}
+        solver = pipeline_for(model.world, [options.get("params", Params())], {**given, "dag": dag, "progress": False})
+        columns = GoalColumns(LevelBlocks(dag, BLOCK_STATES), solver.problem.humans, solver.problem.generator)
         self.n_columns, self.goals_by_state = columns.n_columns, not columns.is_fixed
         self.seconds_per_state, self.result_ratio = 5e-6, 0.5  # guesses, should the trial fail
         try:

@@ -5,47 +5,39 @@ All of it is asked state by state and turned into the arrays that kernels read. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import index
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from empo_bi.dag.level_blocks import Block
-from empo_bi.dag.python_world import all_profiles_of
-from empo_bi.dag.slices import FloatArray
+from empo_bi.dag.slices import ByteArray, FloatArray
 from empo_bi.errors import InvalidWorldError
 from empo_bi.problem.goal_columns import Columns
 from empo_bi.problem.params import Belief
 from empo_bi.problem.profiles import Profiles
+from empo_bi.problem.protocols import JointPrior, State
 from empo_bi.runtime.wording import short_repr
-from empo_bi.world.gridworld import GridWorld
-from empo_bi.world.model import WorldModel
+from empo_bi.world.as_model import Model
+
+Answer = TypeVar("Answer")
 
 
-def has_own_durations(world: Any) -> bool:
-    """Whether a world has a say in how long transitions take; otherwise all take 1."""
-    own = getattr(type(world), "transition_durations", None)
-    if "transition_durations" in getattr(world, "__dict__", {}):
-        return True
-    return (
-        own is not None and own is not WorldModel.transition_durations and own is not getattr(GridWorld, own.__name__, None)
-    )
-
-
-def durations_of(world: Any, block: Block, states: Sequence[Any]) -> FloatArray:
+def durations_of(model: Model, block: Block, states: Sequence[State]) -> FloatArray:
     """How long each entry of a block's stretch takes, (K,); those of rows without a state here stay 1."""
-    profiles = all_profiles_of(world)
+    profiles = model.profiles
     duration_K = np.ones(len(block.succ_K))
     count_MJ = block.counts_of(len(profiles))
     entry = iter(block.entries_of(len(profiles)).tolist())
     for state, counts in zip(states, count_MJ.tolist(), strict=True):
         for profile, n in zip(profiles, counts, strict=True):
-            transitions = world.transition_probabilities(state, list(profile))
+            answer = model.transitions(state, profile)
+            transitions = [] if answer is None else answer
             where = f"transition_durations of {short_repr(state)} under profile {profile}"
             try:
-                given = [float(d) for d in world.transition_durations(state, list(profile), transitions)]
+                given = [float(d) for d in model.durations(state, profile, transitions)]
             except Exception as error:
                 error.add_note(f"({where} was asked for; it is a list with a number for each transition)")
                 raise
@@ -64,7 +56,7 @@ def durations_of(world: Any, block: Block, states: Sequence[Any]) -> FloatArray:
     return duration_K
 
 
-def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[Any]) -> FloatArray:
+def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[State]) -> FloatArray:
     """What each human believes of the others in each state, (M, H, U): weights of human profiles, given the own action."""
     belief_MHU = np.zeros((len(states), len(profiles.humans), len(profiles.action_UH)))
     number_of = {tuple(actions): u for u, actions in enumerate(profiles.action_UH.tolist())}
@@ -94,7 +86,7 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[Any]) -> Flo
 
 
 def joint_policies_of(
-    prior: Any, profiles: Profiles, goals: Columns, states: Sequence[Any], has_NX: Any
+    prior: JointPrior, profiles: Profiles, goals: Columns, states: Sequence[State], has_NX: ByteArray
 ) -> tuple[FloatArray, FloatArray]:
     """What a prior says of all humans together: ``joint_MU``, and with one of them pursuing one goal ``joint_MXU``."""
     n_u = len(profiles.action_UH)
@@ -102,7 +94,7 @@ def joint_policies_of(
     joint_MXU = np.zeros((len(states), goals.n_columns, n_u))
     number_of = {tuple(actions): u for u, actions in enumerate(profiles.action_UH.tolist())}
 
-    def put(row_U: FloatArray, distribution: Any, asked: str) -> None:
+    def put(row_U: FloatArray, distribution: Iterable[tuple[float, Sequence[int]]], asked: str) -> None:
         try:
             pairs = [(float(probability), tuple(map(index, actions))) for probability, actions in distribution]
         except (TypeError, ValueError) as error:
@@ -136,7 +128,7 @@ def joint_policies_of(
     return joint_MU, joint_MXU
 
 
-def answer_of(ask: Callable[[], Any], asked: str) -> Any:
+def answer_of(ask: Callable[[], Answer], asked: str) -> Answer:
     """What a user's function says; an exception of its own comes with the question."""
     try:
         return ask()

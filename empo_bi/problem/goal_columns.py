@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import GoalError
 from empo_bi.memory.watch import Watch
+from empo_bi.problem.protocols import Goal, GoalGenerator, State
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.progress import level_bar
 from empo_bi.runtime.wording import short_repr
@@ -41,7 +41,7 @@ class Columns:
     goals : goals[h][g], padded with None where another human has more
     """
 
-    def __init__(self, humans: Sequence[int], goals: Sequence[Sequence[Any]], n_goals: int) -> None:
+    def __init__(self, humans: Sequence[int], goals: Sequence[Sequence[Goal]], n_goals: int) -> None:
         self.humans, self.goals, self.n_goals = list(humans), [list(known) for known in goals], n_goals
 
     @property
@@ -53,7 +53,7 @@ class GoalColumns(Columns):
     """Which goals there are, who has them where with what weight, and where they are attained."""
 
     def __init__(
-        self, blocks: LevelBlocks, humans: Sequence[int], generator: Any, *, progress: bool = False,
+        self, blocks: LevelBlocks, humans: Sequence[int], generator: GoalGenerator, *, progress: bool = False,
         watch: Watch | None = None,
     ) -> None:  # fmt: skip
         """``watch`` looks after the memory while a generator is asked about every state."""
@@ -74,7 +74,9 @@ class GoalColumns(Columns):
         self._by_level: dict[int, ByteArray] = {}  # the last ones asked for
         for goal in itertools.chain(*self.goals):
             check_hashable(goal)
-        self._column = [{goal: g for g, goal in reversed(list(enumerate(goals)))} for goals in self.goals]
+        self._column: list[dict[Goal, int]] = [
+            {goal: g for g, goal in reversed(list(enumerate(goals)))} for goals in self.goals
+        ]
 
     @property
     def names(self) -> list[list[str]]:
@@ -85,7 +87,7 @@ class GoalColumns(Columns):
     def is_fixed(self) -> bool:
         return not self._weights
 
-    def column(self, human: int, goal: Any) -> int:
+    def column(self, human: int, goal: Goal) -> int:
         """The column of a goal of a human; KeyError if there is none."""
         h = self.humans.index(human) if human in self.humans else -1
         if h < 0:
@@ -129,7 +131,9 @@ class GoalColumns(Columns):
         if found is not None:
             return found
         keys = self.dag.keys(t)
-        return self._fixed.rows(self.dag.world, self.dag.level_values[t], keys, self.dag.states(t) if keys is None else None)
+        return self._fixed.rows(
+            self.dag.model.packed, self.dag.level_values[t], keys, self.dag.states(t) if keys is None else None
+        )
 
     def _of_bodies(self) -> ByteArray:
         """Bits of all bodies, computed once for all levels."""
@@ -140,7 +144,9 @@ class GoalColumns(Columns):
                 if len(piece.added) == 0:
                     continue
                 stored = piece.attained if self._is_stored and piece.attained_by_body else None
-                rows.append(self._fixed.rows(self.dag.world, piece.value, piece.key_BW, None) if stored is None else stored)
+                rows.append(
+                    self._fixed.rows(self.dag.model.packed, piece.value, piece.key_BW, None) if stored is None else stored
+                )
             self._by_body = np.concatenate(rows)
         return self._by_body
 
@@ -148,7 +154,7 @@ class GoalColumns(Columns):
 
     def _ask_everywhere(self, progress: bool, watch: Watch) -> FixedGoals:
         """Ask about all states that go on, from the first level to the last, so that columns do not depend on chance."""
-        columns: list[dict[Any, int]] = [{} for _ in self.humans]
+        columns: list[dict[Goal, int]] = [{} for _ in self.humans]
         answers: list[_Answers] = []
         watch.owners = lambda: {"goals of all states": sum(answer.nbytes for answer in answers)}
         with level_bar("goals", self.dag.horizon + 1, progress, limit=watch.budget.limit) as bar:
@@ -167,7 +173,7 @@ class GoalColumns(Columns):
         goals = [[*known, *([None] * (n_goals - len(known)))] for known in columns]
         return FixedGoals(self.humans, goals, [[0.0] * n_goals for _ in self.humans])
 
-    def _ask_level(self, t: int, columns: list[dict[Any, int]], watch: Watch) -> _Answers:
+    def _ask_level(self, t: int, columns: list[dict[Goal, int]], watch: Watch) -> _Answers:
         going_on = np.sort(np.concatenate([_NOWHERE, *(block.place_M for block in self._blocks.of_level(t))]))
         parts = []
         for m in range(0, len(going_on), _ASKED_AT_A_TIME):
@@ -182,7 +188,7 @@ class GoalColumns(Columns):
             watch.look(len(place_M))
         return _Answers.joined(parts)
 
-    def _ask(self, state: Any, h: int, t: int, columns: dict[Any, int]) -> dict[int, float]:
+    def _ask(self, state: State, h: int, t: int, columns: dict[Goal, int]) -> dict[int, float]:
         """Weights by column; a goal that is yielded twice counts twice."""
         weights: dict[int, float] = {}
         for pair in self.generator.generate(state, self.humans[h]):
@@ -242,7 +248,7 @@ class _Answers:
         return weight_SX, has_SX
 
 
-def check_hashable(goal: Any) -> None:
+def check_hashable(goal: object) -> None:
     """Goals are looked up in tables, so that equal ones are one column."""
     try:
         hash(goal)

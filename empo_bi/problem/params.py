@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from empo_bi.runtime.wording import short_repr
+from empo_bi.store.small_files import Json
 
-Belief = Callable[[Any, int, int], Sequence[tuple[float, Any]]]
+Belief = Callable[[Any, int, int], Sequence[tuple[float, Sequence[int]]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +104,7 @@ class Params:
                 changes = {f"gamma_{who}": None, f"rho_{who}": None} | changes
         return replace(self, **changes)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """What the numbers depend on, by name, in JSON; discounts as rates."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("gamma_h", "gamma_r", "believed_others_policy"):
@@ -112,12 +113,12 @@ class Params:
         return {name: "inf" if value == math.inf else value for name, value in found.items()}
 
 
-def params_from(described: Any) -> Params:
+def params_from(described: object) -> Params:
     """Parameters as :meth:`Params.describe` wrote them; TypeError or ValueError for anything else."""
     known = set(Params().describe())
     if not isinstance(described, dict) or described.keys() != known or described["believed_others"] is not False:
         raise ValueError(f"expected numbers for {', '.join(sorted(known - {'believed_others'}))}")
-    given: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in described.items()}
+    given: Json = {name: math.inf if value == "inf" else value for name, value in described.items()}
     del given["believed_others"]
     return Params(**given)
 

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from empo_bi._version import __version__
 from empo_bi.analysis.agent_policy import over_all_goals
-from empo_bi.dag.python_world import action_names_of, n_agents_of
 from empo_bi.dag.slices import IndexArray
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.report.pictures import COLUMNS, TILE, data_url, pictures_of
@@ -25,7 +24,6 @@ from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
 from empo_bi.world.goals import ReachGoal
-from empo_bi.world.gridworld import GridWorld
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -45,13 +43,13 @@ class Content:
 
 def content_of(solution: Solution, found: Survey, choice: Choice, title: str | None = None) -> Content:
     """All that the page shows."""
-    world = solution.world
+    grid = solution.model.grid
     states = [state for t in range(solution.dag.horizon + 1) for state in _states(solution, choice, t)]
     arrays = _numbers(solution, choice) | _transitions(solution, choice) | _levels(solution, found, choice)
     texts = {"state": [repr(state) for state in states]}
     head, first_map = _head(solution, choice, found, title), None
-    if isinstance(world, GridWorld):
-        pictures, spec = pictures_of(world, states), world.world_spec
+    if grid is not None:
+        pictures, spec = pictures_of(grid, states), grid.world_spec
         head["grid"] = {"width": spec.width, "height": spec.height, "tile": TILE, "columns": COLUMNS}
         head["grid"]["sheet"], first_map = data_url(pictures.sheet), data_url(pictures.first(spec.width))
         arrays |= {
@@ -61,7 +59,7 @@ def content_of(solution: Solution, found: Survey, choice: Choice, title: str | N
             "agent_direction": np.array([[entry[2] for entry in state[1]] for state in states], dtype=np.uint8),
             "others": _others(states),
         }  # fmt: skip
-        texts["words"] = [world.describe(state) for state in states]
+        texts["words"] = [grid.describe(state) for state in states]
     return Content(head, arrays, texts, first_map)
 
 
@@ -220,13 +218,14 @@ def _levels(solution: Solution, found: Survey, choice: Choice) -> Arrays:
 
 
 def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) -> dict[str, Any]:
-    world, dag = solution.world, solution.dag
+    model, dag = solution.model, solution.dag
+    name = type(model.world).__name__ if model.name is None else model.name
     _, embedded_mass_T = choice.embedded_by_level(dag.horizon + 1)
     return {
-        "title": title or _title_of(world),
-        "world": _title_of(world),
-        "agents": [_agent(solution, i) for i in range(n_agents_of(world))],
-        "actions": action_names_of(world),
+        "title": title or name,
+        "world": name,
+        "agents": [_agent(solution, i) for i in range(model.n_agents)],
+        "actions": model.action_names,
         "humans": solution.humans,
         "robots": solution.robots,
         "robot_profiles": [list(profile) for profile in solution.robot_profiles],
@@ -253,13 +252,10 @@ def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) 
     }  # fmt: skip
 
 
-def _title_of(world: Any) -> str:
-    return str(world.world_spec.name) if isinstance(world, GridWorld) else type(world).__name__
-
-
 def _agent(solution: Solution, i: int) -> dict[str, Any]:
     role = "human" if i in solution.humans else "robot" if i in solution.robots else "agent"
-    colour = solution.world.world_spec.agents[i].colour if isinstance(solution.world, GridWorld) else None
+    grid = solution.model.grid
+    colour = None if grid is None else grid.world_spec.agents[i].colour
     return {"name": f"{role} {i}", "role": role, "colour": colour}
 
 

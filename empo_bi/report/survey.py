@@ -48,7 +48,7 @@ class Survey:
 
 def survey(solution: Solution, *, progress: bool = False) -> Survey:
     """Go forward through all levels; one level's arrays and a number for each state are held."""
-    dag, world = solution.dag, solution.world
+    dag, grid = solution.dag, solution.model.grid
     n_levels, n_humans = dag.horizon + 1, len(solution.humans)
     found = Survey(
         mass_TS=[],
@@ -58,7 +58,7 @@ def survey(solution: Solution, *, progress: bool = False) -> Survey:
         v_r_TM=np.full((n_levels, 1 + len(QUANTILES)), np.nan),
         x_TMH=np.full((n_levels, 1 + len(QUANTILES), n_humans), np.nan),
         entropy_T=np.full(n_levels, np.nan),
-        cell_TIC=_no_cells(world, n_levels) if isinstance(world, GridWorld) else None,
+        cell_TIC=None if grid is None else _no_cells(grid, n_levels),
     )
     with level_bar("report", n_levels, progress, n_states=dag.n_states) as bar:
         for t, mass_SN in Forward(solution):
@@ -82,11 +82,12 @@ def _summarise(solution: Solution, found: Survey, t: int, place_M: IndexArray, m
         for h in range(x_MH.shape[1]):
             found.x_TMH[t, :, h] = weighted_summary(x_MH[goes_on, h], mass_M[goes_on])
         found.entropy_T[t] = np.average(entropy_of_logits(logit_NR), weights=mass_M[goes_on])
-    if found.cell_TIC is not None:
+    grid = solution.model.grid
+    if found.cell_TIC is not None and grid is not None:
         keys = solution.dag.keys(t)
         assert keys is not None
-        fields = StateFields(solution.world, keys[place_M])
-        spec = solution.world.world_spec
+        fields = StateFields(grid, keys[place_M])
+        spec = grid.world_spec
         for i in range(found.cell_TIC.shape[1]):
             x_M, y_M = fields.cell_xy(i).T
             found.cell_TIC[t, i] = np.bincount(y_M * spec.width + x_M, mass_M, minlength=spec.width * spec.height)

@@ -18,7 +18,6 @@ from empo_bi.dag.level_blocks import Block
 from empo_bi.dag.python_objects import sorted_order
 from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.runtime.jit import kernel
-from empo_bi.world.packed import PackedWorld
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -129,12 +128,12 @@ def documented_order(dag: Dag) -> tuple[list[Any], IndexArray]:
     """
     by_level = [dag.states(t) for t in range(dag.horizon + 1)]
     found = [state for states in by_level for state in states]
-    if isinstance(dag.world, PackedWorld):  # a state begins with its step, so levels follow each other
+    if dag.model.packed is not None:  # a state begins with its step, so levels follow each other
         starts = np.cumsum([0, *dag.level_sizes])
         order = [int(starts[t]) + i for t, states in enumerate(by_level) for i in sorted_order(states)]
-    elif callable(getattr(dag.world, "get_dag", None)):
+    elif (own_order := dag.model.states_in_own_order()) is not None:
         number_of = {state: i for i, state in enumerate(found)}
-        order = [number_of[state] for state in dag.world.get_dag()[0]]
+        order = [number_of[state] for state in own_order]
     else:
         order = _smallest_first(dag, found)
     place_N = np.empty(len(found), dtype=np.int64)

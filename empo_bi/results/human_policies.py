@@ -13,8 +13,7 @@ from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, SuccessorArray, a
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.params import Params
-from empo_bi.sweep.continuation import ATTAINED
-from empo_bi.sweep.phases import HumanPhase, Setting, Work
+from empo_bi.sweep.phases import HumanPhase, Setting, Work, continuation_rows
 
 ValuesOf = Callable[[int], npt.NDArray[Any]]
 
@@ -92,7 +91,7 @@ class HumanPolicies:
             attained_MB=goals.attained(t, place_M),
             has_NX=has_NX if len(has_NX) == 1 else has_NX[place_M],
             weight_NX=weight_NX if len(weight_NX) == 1 else weight_NX[place_M],
-            duration_K=NO_FLOATS if self.setting.unit_durations else durations_of(dag.world, block, states or []),
+            duration_K=NO_FLOATS if self.setting.unit_durations else durations_of(dag.model, block, states or []),
             states=states,
         )
 
@@ -102,7 +101,7 @@ class HumanPolicies:
         for level, chosen, place in self.blocks.dag.locate(t, succ_N):
             attained = bits_of(goals.attained(level, place), goals.n_columns)
             values = self._values_of(level)[place].reshape(len(place), -1).astype(table.dtype)
-            table[chosen] = np.where(attained, 1.0, values * factor) if factor > 0 else np.where(attained, ATTAINED, values)
+            table[chosen] = continuation_rows(values, attained, factor)
         return table
 
 

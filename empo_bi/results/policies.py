@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.slices import FloatArray
+from empo_bi.sweep.formulas import normalised
 
 Profile = tuple[float, list[int]]
 
@@ -166,12 +167,6 @@ class TabularRobotPolicy(RobotPolicy):
     def __getstate__(self) -> dict[str, Any]:
         values = self.values.to_dict() if hasattr(self.values, "to_dict") else self.values
         return {**self.__dict__, "world_model": None, "values": values, "solution": None}
-
-
-def normalised(weights: FloatArray) -> FloatArray:
-    """The weights divided by their sum; uniform where that is 0."""
-    total = weights.sum()
-    return weights / total if total > 0 else np.full(len(weights), 1.0 / len(weights))
 
 
 def joint(by_human: Sequence[FloatArray]) -> list[Profile]:

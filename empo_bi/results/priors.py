@@ -12,7 +12,6 @@ from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.problem.params import Params
 from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
 from empo_bi.runtime.wording import short_repr
-from empo_bi.world.gridworld import GridWorld
 
 
 class CallablePrior(HumanPolicyPrior):
@@ -63,7 +62,7 @@ def checked_prior(prior: Any, world: Any, humans: Sequence[int], generator: Any)
     key = world_key(world)
     if solution is not None:
         # A world written in Python may remember its answers, which changes its key; the same object is then good enough.
-        is_same = solution.dag.world is world and not isinstance(world, GridWorld)
+        is_same = solution.dag.world is world and solution.model.may_remember
         if not is_same and (key is None or solution.dag.world_key != key):
             raise ValueError(
                 "human_policy_prior was computed for another world, or another horizon; compute it for this one"

@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS
-from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.hooks import provided
+from empo_bi.sweep.formulas import discounts, duration_weights
 
 NONE = -1  # after the end
 
@@ -78,7 +78,7 @@ class Rollouts:
     def action_NTI(self) -> npt.NDArray[np.int16]:
         """(N, T, agents), the action of each agent."""
         n_actions = self.solution.profiles.n_actions
-        n_agents = n_agents_of(self.solution.world)
+        n_agents = self.solution.model.n_agents
         profile_NT1 = self.profile_NT[:, :, np.newaxis]
         action_NTI = profile_NT1 // n_actions ** np.arange(n_agents) % n_actions
         return np.where(profile_NT1 >= 0, action_NTI, NONE).astype(np.int16)
@@ -126,9 +126,8 @@ def draw_episodes(
         if len(here) == 0:
             continue
         duration_N = drawn.duration_N[goes_on]
-        span_N = -np.expm1(-rate * duration_N) / rate if rate > 0 else 1.0
-        return_N[here] += discount_N[here] * span_N * solution.values.U_r[t][place_M[goes_on]]
-        discount_N[here] *= np.exp(-rate * duration_N)
+        return_N[here] += discount_N[here] * duration_weights(rate, duration_N) * solution.values.U_r[t][place_M[goes_on]]
+        discount_N[here] *= discounts(rate, duration_N)
         profile_NT[here, step_N[here]] = drawn.profile_N[goes_on]
         step_N[here] += 1
         body_B, inverse_N = np.unique(drawn.succ_N[goes_on], return_inverse=True)
@@ -157,7 +156,7 @@ def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray
         for play in solution.plays(t, np.unique(place_N), pursued):
             block, duration_K = play.block, NO_FLOATS
             if not solution.unit_durations:
-                duration_K = durations_of(solution.world, block, solution.dag.states(t, block.place_M))
+                duration_K = durations_of(solution.model, block, solution.dag.states(t, block.place_M))
             first_M, last_M = (np.searchsorted(place_N, block.place_M, side) for side in ("left", "right"))
             play.draw(duration_K, first_M, last_M, uniform_N, drawn.profile_N, drawn.succ_N, drawn.duration_N)
     return drawn

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.dag.slices import Bodies, FloatArray, IndexArray
 from empo_bi.errors import StoreError
@@ -32,7 +31,9 @@ from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 from empo_bi.runtime.hooks import provided
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
+from empo_bi.sweep import formulas
 from empo_bi.sweep.phases import Setting
+from empo_bi.world.as_model import Model
 
 if TYPE_CHECKING:
     import pandas
@@ -54,13 +55,13 @@ class Solution:
     """
 
     def __init__(
-        self, dag: Dag, blocks: LevelBlocks, setting: Setting, params: Params, results: SolvedLevels, *,
+        self, blocks: LevelBlocks, setting: Setting, params: Params, results: SolvedLevels, *,
         human_params: Params | None = None, prior: Any = None, has_robot: bool = True, owns_dag: bool = False,
         users: weakref.WeakSet[Solution] | None = None, memory_profile: MemoryProfiler | None = None,
     ) -> None:  # fmt: skip
         """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one;
         ``users`` is shared by solutions that have one DAG, which the last of them closes if it is theirs (``owns_dag``)."""
-        self.dag, self.params, self.results, self.memory_profile = dag, params, results, memory_profile
+        self.dag, self.params, self.results, self.memory_profile = blocks.dag, params, results, memory_profile
         self.human_params, self._owns_dag = human_params or params, owns_dag
         # Solutions of the same DAG that are open.
         self._users: weakref.WeakSet[Solution] = weakref.WeakSet() if users is None else users
@@ -71,6 +72,11 @@ class Solution:
     @property
     def world(self) -> Any:
         return self.dag.world
+
+    @property
+    def model(self) -> Model:
+        """What the engine sees of the world."""
+        return self.dag.model
 
     @property
     def goal_columns(self) -> GoalColumns:
@@ -170,7 +176,7 @@ class Solution:
         u_S = np.zeros(len(x_SH))
         goes_on = (x_SH > 0).all(axis=1)
         with np.errstate(over="ignore"):
-            u_S[goes_on] = -((x_SH[goes_on] ** -self.params.xi).mean(axis=1) ** self.params.eta)
+            u_S[goes_on] = formulas.reward(x_SH[goes_on], self.params.xi, self.params.eta)
         if not np.isfinite(u_S).all():
             raise self.results.damaged("array 'xh' and the parameters xi and eta do not go together: a reward is infinite")
         return u_S
@@ -194,9 +200,7 @@ class Solution:
         goes_on = (q_SR < 0).all(axis=1)
         pi_SR = np.zeros_like(q_SR)
         if goes_on.any():
-            exponents = self._exponents(q_SR[goes_on])
-            weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-            pi_SR[goes_on] = weights / weights.sum(axis=1, keepdims=True)
+            pi_SR[goes_on] = formulas.softmax(self._logits(q_SR[goes_on]))
         return pi_SR
 
     @property
@@ -295,16 +299,16 @@ class Solution:
         if self.has_robot:
             if not (q_MR < 0).all():
                 raise self.results.damaged(f"level {t}, array 'qr': the robot's values are 0 in a state that goes on")
-            self._exponents(q_MR)
+            self._logits(q_MR)
         return q_MR
 
-    def _exponents(self, q_MR: FloatArray) -> FloatArray:
-        """``-beta_r log(-Q_r)``, whose exponential the robots' policy is proportional to; finite in what we have solved."""
+    def _logits(self, q_MR: FloatArray) -> FloatArray:
+        """Those of the robots' policy, which are finite in what we have solved."""
         with np.errstate(over="ignore"):
-            exponents: FloatArray = -self.params.beta_r * np.log(-q_MR)
-        if not np.isfinite(exponents).all():
+            logit_MR = formulas.robot_logits(q_MR, self.params.beta_r)
+        if not np.isfinite(logit_MR).all():
             raise self.results.damaged(f"beta_r={self.params.beta_r} and array 'qr' do not go together")
-        return exponents
+        return logit_MR
 
     @cached_property
     def reached(self) -> ByLevel:

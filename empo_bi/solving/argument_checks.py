@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.python_world import n_agents_of
 from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
+from empo_bi.problem.protocols import GoalGenerator
+from empo_bi.runtime.arguments import check_flags
+from empo_bi.runtime.wording import did_you_mean
+from empo_bi.solving.options import Storage
+from empo_bi.sweep.phases import PRECISIONS
+from empo_bi.world.as_model import Model
+from empo_bi.world.model import World
 
 
-def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], list[int]]:
+def check_storage(storage: Storage) -> None:
+    """Whether results can go where they are to go."""
+    if storage.precision not in PRECISIONS:
+        expected, found = " or ".join(PRECISIONS), storage.precision
+        raise ValueError(f"precision={found!r}; expected {expected}.{did_you_mean(str(found), PRECISIONS)}")
+    for place in [storage.where, *(storage.folders or [])]:
+        check_out(place)
+    check_flags(overwrite=storage.overwrite)
+
+
+def checked_agents(model: Model, humans: Iterable[int], robots: Iterable[int]) -> tuple[list[int], list[int]]:
     """Lists of agents, each known, none twice."""
-    n = n_agents_of(world)
+    n = model.n_agents
     for role, agents in (("human", humans), ("robot", robots)):
         if isinstance(agents, str) or not hasattr(agents, "__iter__"):
             raise TypeError(f"{role}_agent_indices={agents!r}; give a list of agents, such as [0]")
@@ -39,8 +54,8 @@ def checked_agents(world: Any, humans: Any, robots: Any) -> tuple[list[int], lis
     return [int(agent) for agent in humans], [int(agent) for agent in robots]
 
 
-def checked_generator(world: Any, generator: Any) -> Any:
-    found = getattr(world, "possible_goal_generator", None) if generator is None else generator
+def checked_generator(model: Model, generator: GoalGenerator | None) -> GoalGenerator:
+    found: GoalGenerator | None = model.goal_generator if generator is None else generator
     if found is None:
         raise ValueError(
             "there are no goals: give possible_goal_generator, or a world that has one (in a world file, possible_goals)"
@@ -50,22 +65,22 @@ def checked_generator(world: Any, generator: Any) -> Any:
     return found
 
 
-def check_out(out: Any) -> None:
+def check_out(out: object) -> None:
     """Results go to a folder or a URL, since they are written level by level beside the DAG."""
     if out is None or out is True or (isinstance(out, str) and "://" in out):
         return
-    is_path = isinstance(out, str | os.PathLike) and os.fspath(out)
-    if is_path and (Path(out) / "batch.json").exists():
+    path = Path(out) if isinstance(out, str | os.PathLike) and os.fspath(out) else None
+    if path is not None and (path / "batch.json").exists():
         raise StoreMismatchError(f"{out}: is the folder of a batch; give another one (open_solution opens the batch's runs)")
-    if is_path and Path(out).exists() and not Path(out).is_dir():
+    if path is not None and path.exists() and not path.is_dir():
         raise StoreMismatchError(f"{out}: is a file; results go to a folder, which may be new")
-    if not is_path or Path(out).suffix.lower() == ".zip":
+    if path is None or path.suffix.lower() == ".zip":
         raise ValueError(
             f"out={out!r}; results go to a folder: give its path or URL, True for a temporary one, or None for memory"
         )
 
 
-def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
+def check_dag(dag: Dag, world: World, key: tuple[str, int | None] | None) -> None:
     """Whether a DAG can be used for a world."""
     if not isinstance(dag, Dag):
         raise TypeError(f"dag={dag!r}; give what enumerate_dag returned, or None")
@@ -76,6 +91,6 @@ def check_dag(dag: Dag, world: Any, key: tuple[str, int | None] | None) -> None:
         raise ValueError(f"dag={dag!r} is that of another world, or of another horizon; enumerate one for this world")
 
 
-def check_sequence_of(params: Sequence[Any], kind: type) -> None:
+def check_sequence_of(params: Sequence[object], kind: type) -> None:
     if not params or not all(isinstance(given, kind) for given in params):
         raise TypeError(f"params={params!r}; give empo_bi.{kind.__name__}(...), a list of them, or nothing")

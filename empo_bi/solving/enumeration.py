@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
 from empo_bi.dag.dag import Dag, GoalTable
@@ -15,7 +15,7 @@ from empo_bi.dag.explorer import Explorer
 from empo_bi.dag.level_explorer import LevelExplorer
 from empo_bi.dag.levels import Levels, MemoryLevels
 from empo_bi.dag.packed_explorer import BLOCK_BYTES, PackedExplorer
-from empo_bi.dag.python_world import LevelFunction, initial_state_of, n_agents_of
+from empo_bi.dag.python_world import LevelFunction
 from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spill import SpillLimit
@@ -26,22 +26,24 @@ from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, Budge
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.watch import Watch
-from empo_bi.runtime.arguments import check_flags, check_function, check_kind
-from empo_bi.runtime.blocks import active_cluster, checked_workers
+from empo_bi.runtime.arguments import check_flags, check_function
+from empo_bi.runtime.blocks import active_cluster
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
-from empo_bi.runtime.wording import did_you_mean, short_repr
+from empo_bi.runtime.wording import did_you_mean
+from empo_bi.solving.options import Resources, Storage, resources_from
 from empo_bi.store.layout import FORMAT, VERSION
-from empo_bi.world.array_world import ArrayWorld, NumberedStates
-from empo_bi.world.gridworld import GridWorld
-from empo_bi.world.packed import PackedWorld
-from empo_bi.world.text import to_mapping
+from empo_bi.store.small_files import Json
+from empo_bi.world.array_world import NumberedStates
+from empo_bi.world.as_model import UNKNOWN, Model, as_model
+from empo_bi.world.model import World
 
 if TYPE_CHECKING:
     from empo_bi.store.dag_store import DagStore
+    from empo_bi.store.location import Place
 
 _REMEDY = "shorten the horizon, or allow more"
 _REMEDY_IN_MEMORY = (
@@ -51,14 +53,14 @@ _REMEDY_IN_MEMORY = (
 
 @quiet_unless_shown
 def enumerate_dag(
-    world: Any,
+    world: World,
     *,
     level_fct: LevelFunction | None = None,
-    store: Any = None,
+    store: object = None,
     workers: int = 1,
     memory_limit: Size | None = None,
     precision: str = "float16",
-    compression: Any = True,
+    compression: bool | int | str = True,
     overwrite: bool = False,
     max_states: int | None = None,
     progress: bool = True,
@@ -112,50 +114,59 @@ def enumerate_dag(
     >>> dag.n_states, dag.n_bodies, dag.level_sizes[:4]
     (3741, 1144, [1, 36, 128, 224])
     """
-    _check_arguments(world, precision, max_states, memory_profile)
-    check_flags(overwrite=overwrite, progress=progress)
+    if memory_profile is not None and not isinstance(memory_profile, MemoryProfiler):
+        raise TypeError(f"memory_profile={memory_profile!r}; give a MemoryProfiler, which has the snapshots then, or None")
+    storage = Storage(where=store, precision=precision, compression=compression, overwrite=overwrite)
+    resources = resources_from(
+        memory_limit=memory_limit, workers=workers, max_states=max_states, monitor=monitor, memory_profile=memory_profile,
+        progress=progress,
+    )  # fmt: skip
+    return enumerated(as_model(world), storage, resources, level_fct)
+
+
+def enumerated(model: Model, storage: Storage, resources: Resources, level_fct: LevelFunction | None = None) -> Dag:
+    """The DAG of a world, enumerated as far as it is not there; behind :func:`enumerate_dag`."""
+    _check_arguments(storage, resources.max_states)
     check_function("level_fct", level_fct, "a function of a state")
-    check_kind("monitor", monitor, MemoryMonitor)
-    remedy = _REMEDY_IN_MEMORY if store is None else _REMEDY.capitalize()
-    watch = Watch("enumerating", remedy, budget=Budget.of(memory_limit), monitor=monitor, profiler=memory_profile)
+    remedy = _REMEDY_IN_MEMORY if storage.where is None else _REMEDY.capitalize()
+    watch = Watch("enumerating", remedy, budget=resources.budget, monitor=resources.monitor, profiler=resources.profiler)
     watch.budget.check_base("enumerating")
-    options = {"precision": precision, "workers": checked_workers(workers), "max_states": max_states, "watch": watch}
     # Functions of worlds written in Python may take long; nobody should have to wait for them.
-    keeping = kept_interrupts() if isinstance(world, PackedWorld) else contextlib.nullcontext(Interrupts())
+    keeping = contextlib.nullcontext(Interrupts()) if model.packed is None else kept_interrupts()
     with keeping as watch.interrupts:
-        return _enumerated(world, level_fct, store, compression, overwrite, progress, options)
+        return _enumerated(model, level_fct, storage, resources, watch)
 
 
-def _enumerated(
-    world: Any, level_fct: LevelFunction | None, store: Any, compression: Any, overwrite: bool, progress: bool,
-    options: dict[str, Any],
-) -> Dag:  # fmt: skip
-    watch, precision = options["watch"], options["precision"]
-    place = None if store is None else _place_of(store)
+def _enumerated(model: Model, level_fct: LevelFunction | None, storage: Storage, resources: Resources, watch: Watch) -> Dag:
+    place = None if storage.where is None else _place_of(storage.where)
     # Taken before anything is asked, since some worlds remember their answers. In memory nobody wants to know.
-    identity = None if place is None else identity_of(world)
-    goals = fixed_goals_of(world)
+    identity = None if place is None else identity_of(model.world)
+    goals = fixed_goals_of(model)
     # In a store that is kept, bits are worth writing only if a later run can tell whose they are.
     goals_key = None if goals is None or place is None else goals.key()
     stored_goals = goals if place is None or place.is_temporary or goals_key is not None else None
     levels: Levels = MemoryLevels()
-    options["spill"] = None if place is None else _spill_limit(place, watch.budget)
-    explorer = explorer_for(world, level_fct, stored_goals, watch.budget, options)
+    spill = None if place is None else _spill_limit(place, watch.budget)
+    options: ExplorerOptions = {
+        "precision": storage.precision, "workers": resources.workers, "max_states": resources.max_states, "spill": spill,
+        "watch": watch,
+    }  # fmt: skip
+    explorer = explorer_for(model, level_fct, stored_goals, watch.budget, options)
     is_stored = stored_goals is not None
     if place is not None:
         content = {
             "world": identity,
-            "horizon": horizon_of(world),
+            "horizon": model.free_horizon,
             "levels": explorer.levels_are,
-            "precision": precision,
+            "precision": storage.precision,
             "goals": goals_key,
         }
-        manifest = manifest_of(world, content, explorer, stored_goals)
+        manifest = manifest_of(model, content, explorer, stored_goals)
         from empo_bi.store.stored_world import hold_to_world
 
-        levels = on_disk = _open_or_create(world, place, manifest, watch.budget, compression, overwrite)
+        levels = on_disk = _open_or_create(model, place, manifest, storage, watch.budget)
         is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
-        hold_to_world(on_disk, world, _goal_table(goals, is_stored=is_stored))
+        hold_to_world(on_disk, model, _goal_table(goals, is_stored=is_stored))
     was_there = len(levels) > 0
 
     def give_back() -> None:
@@ -169,13 +180,13 @@ def _enumerated(
         "slices at hand": levels.cached_bytes,
     }
     try:
-        _fill(levels, explorer, progress, watch)
+        _fill(levels, explorer, resources.progress, watch)
     finally:
         watch.forget()  # or the explorer's index would wait for the garbage collector
     table = _goal_table(goals, is_stored=is_stored)
-    dag = Dag(world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
-    dag.precision = precision
-    if was_there and not isinstance(world, PackedWorld):
+    dag = Dag(model.world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
+    dag.precision = storage.precision
+    if was_there and model.packed is None:
         check_some_states(dag)
     return dag
 
@@ -183,7 +194,7 @@ def _enumerated(
 _NOTHING_YET = "{}: not finished, and no level has been committed yet; run the same command again to continue"
 
 
-def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) -> Dag:
+def open_dag(path: object, *, world: World | None = None, memory_limit: Size | None = None) -> Dag:
     """Open a stored DAG for reading, finished or not. Nothing in the store is executed.
 
     Parameters
@@ -207,9 +218,8 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
 
     if path is None or isinstance(path, bool):
         raise TypeError(f"path={path!r}; give the folder, zip file, URL or zarr store of a DAG")
-    if world is not None:
-        check_world(world)
-    states, place = JsonStates(world, None if world is None else initial_state_of(world)), place_of(path, "path")
+    model, place = UNKNOWN if world is None else as_model(world), place_of(path, "path")
+    states = JsonStates(model, None if world is None else model.initial_state())
     try:
         levels = DagStore.open(place, states, cache_bytes=_cache_bytes(Budget.of(memory_limit)))
     except StoreNotFoundError:
@@ -226,12 +236,13 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
         )
     if world is None and manifest["world"] is not None:
         world = stored_world(levels)
-    goals = None if given is None else fixed_goals_of(given)
+        model = as_model(world)
+    goals = None if given is None else fixed_goals_of(model)
     table = None if manifest["goals"] is None else GoalTable(manifest["humans"], manifest["goals"], None, is_stored=True)
     if given is not None:
         table = _goal_table(goals, is_stored=goals is not None and goals.key() == content["goals"])
     keys = NumberedStates() if manifest.get("states") == "numbered" else None
-    hold_to_world(levels, keys if world is None else world, table)
+    hold_to_world(levels, model, table, keys)
     dag = Dag(
         world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table, keys=keys
     )
@@ -239,18 +250,17 @@ def open_dag(path: Any, *, world: Any = None, memory_limit: Size | None = None) 
     return dag
 
 
-def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: FixedGoals | None) -> dict[str, Any]:
+def manifest_of(model: Model, content: Json, explorer: Explorer, goals: FixedGoals | None) -> Json:
     """What a store says about itself, in JSON; ``content`` has, by name, everything that its arrays depend on."""
-    is_gridworld = isinstance(world, GridWorld)
     return {
         "format": FORMAT,
         "version": VERSION,
-        "title": title_of(world),
-        "world": to_mapping(world.world_spec) if is_gridworld else None,
-        **({"states": "numbered"} if isinstance(world, ArrayWorld) else {}),
+        "title": model.title,
+        "world": model.mapping,
+        **({} if model.state_format is None else {"states": model.state_format}),
         "content": content,
-        "n_agents": n_agents_of(world),
-        "n_actions": int(world.action_space.n),
+        "n_agents": model.n_agents,
+        "n_actions": model.n_actions,
         "n_profiles": explorer.n_profiles,
         "shares_bodies": explorer.shares_bodies,
         "humans": None if goals is None else goals.humans,
@@ -258,39 +268,31 @@ def manifest_of(world: Any, content: dict[str, Any], explorer: Explorer, goals: 
     }
 
 
-def title_of(world: Any) -> str:
-    """How stores and messages call a world; the same in every process."""
-    kind = type(world)
-    return str(world) if isinstance(world, PackedWorld) else f"a Python world, {kind.__module__}.{kind.__qualname__}"
-
-
-def _place_of(store: Any) -> Any:
+def _place_of(store: object) -> Place:
     from empo_bi.store.location import place_of  # zarr takes a third of a second to import
 
     return place_of(store)
 
 
-def _open_or_create(
-    world: Any, place: Any, manifest: dict[str, Any], budget: Budget, compression: Any, overwrite: bool
-) -> DagStore:
+def _open_or_create(model: Model, place: Place, manifest: Json, storage: Storage, budget: Budget) -> DagStore:
     from empo_bi.store.dag_store import DagStore
     from empo_bi.store.encoded import Compression
     from empo_bi.store.json_states import JsonStates
 
     # A temporary store keeps states in memory, as they are, whatever they are.
-    in_json = not isinstance(world, PackedWorld) and not place.is_temporary
+    in_json = model.packed is None and not place.is_temporary
     return DagStore.open_or_create(
         place,
         manifest,
-        JsonStates(world, initial_state_of(world)) if in_json else None,
-        compression=Compression.of(compression),
-        overwrite=overwrite,
+        JsonStates(model, model.initial_state()) if in_json else None,
+        compression=Compression.of(storage.compression),
+        overwrite=storage.overwrite,
         cache_bytes=_cache_bytes(budget),
         backlog_bytes=budget.share(1 / 8, at_most=SLICE_BACKLOG),
     )
 
 
-def _spill_limit(place: Any, budget: Budget) -> SpillLimit:
+def _spill_limit(place: Place, budget: Budget) -> SpillLimit:
     folder = Path(tempfile.gettempdir()) if place.folder is None else place.folder
     return SpillLimit(budget.share(1 / 8, at_most=SPILL_BYTES), folder)
 
@@ -299,43 +301,44 @@ def _cache_bytes(budget: Budget) -> int:
     return budget.share(1 / 4, at_most=CACHE_BYTES)
 
 
-def check_world(world: Any, name: str = "world") -> None:
-    if not hasattr(world, "transition_probabilities"):
-        raise TypeError(
-            f"{name}={short_repr(world)} is not a world: it has no transition_probabilities; load_world makes one from a "
-            "name or file"
-        )
-
-
-def _check_arguments(world: Any, precision: str, max_states: int | None, memory_profile: Any) -> None:
-    if memory_profile is not None and not isinstance(memory_profile, MemoryProfiler):
-        raise TypeError(f"memory_profile={memory_profile!r}; give a MemoryProfiler, which has the snapshots then, or None")
+def _check_arguments(storage: Storage, max_states: int | None) -> None:
     if max_states is not None and (isinstance(max_states, bool) or not hasattr(max_states, "__index__") or max_states < 1):
         raise ValueError(f"max_states={max_states!r}; give a number of states, 1 or more, or None")
-    check_world(world)
+    precision = storage.precision
     if precision not in PRECISIONS:
         raise ValueError(
             f"precision={precision!r}; expected one of {', '.join(PRECISIONS)}.{did_you_mean(precision, PRECISIONS)}"
         )
+    check_flags(overwrite=storage.overwrite)
+
+
+class ExplorerOptions(TypedDict):
+    """What all explorers are given; they say what it is."""
+
+    precision: str
+    workers: int
+    max_states: int | None
+    spill: SpillLimit | None
+    watch: Watch
 
 
 def explorer_for(
-    world: Any, level_fct: LevelFunction | None, goals: FixedGoals | None, budget: Budget, options: dict[str, Any]
+    model: Model, level_fct: LevelFunction | None, goals: FixedGoals | None, budget: Budget, options: ExplorerOptions
 ) -> Explorer:
     """The explorer that a world needs."""
-    if isinstance(world, PackedWorld):
+    if model.packed is not None:
         cluster = active_cluster()
         at_a_time = options["workers"] if cluster is None else max(options["workers"], cluster.n_workers)
         if budget.limit is not None:
-            world.expand(world.initial_key)  # loads the kernels, so that what is left of the limit is known
+            model.packed.expand(model.packed.initial_key)  # loads the kernels, so that what is left of the limit is known
         waiting = 1 if at_a_time == 1 else 2  # blocks that are done wait for those before them
         block_bytes = budget.share(1 / 8 / (waiting * at_a_time), at_most=BLOCK_BYTES)
-        return PackedExplorer(world, goals, block_bytes=block_bytes, **options)
-    if getattr(world, "time_homogeneous", False) is True:
-        return SharedExplorer(world, goals, **options)
+        return PackedExplorer(model.packed, goals, block_bytes=block_bytes, **options)
+    if model.is_time_homogeneous:
+        return SharedExplorer(model, goals, **options)
     if level_fct is not None:
-        return LevelExplorer(world, goals, level_fct, **options)
-    return DerivedExplorer(world, goals, **options)
+        return LevelExplorer(model, goals, level_fct, **options)
+    return DerivedExplorer(model, goals, **options)
 
 
 def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.world_fingerprint import horizon_of
@@ -15,19 +15,24 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.wording import short_repr
-from empo_bi.solving.enumeration import check_world, enumerate_dag, open_dag
+from empo_bi.solving.enumeration import enumerate_dag, open_dag
+from empo_bi.solving.options import Resources, Roles, Storage
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest import openable, read_manifest
 from empo_bi.solving.world_reference import WorldReference
-from empo_bi.store.small_files import Folder
-from empo_bi.store.solution_folders import SOLUTION, inside, is_url
+from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.solution_folders import SOLUTION, inside
 from empo_bi.store.solved_levels import ARRAYS
+from empo_bi.world.as_model import as_model
+from empo_bi.world.model import World
 
 _USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
 
 
 @quiet_unless_shown
-def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress: bool = True) -> Solution:
+def open_solution(
+    path: str | os.PathLike[str], *, world: World | str | None = None, trust: bool = False, progress: bool = True
+) -> Solution:
     """Open a solution that is on disk: the ``out`` of :func:`solve`, one solution in it, or a run of a batch.
 
     What the files say is data: nothing in them is imported or called unless you say so with ``world`` or ``trust``, and
@@ -61,7 +66,7 @@ def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress
     check_path("path", path, "the folder or URL of a solution")
     check_flags(trust=trust, progress=progress)
     if world is not None and not isinstance(world, str):
-        check_world(world)
+        as_model(world)  # refuses what is not one
     folder, store = Folder(path), None
     if folder.name.startswith(SOLUTION):
         store, folder = folder.name, Folder(_parent(folder.place))
@@ -87,14 +92,14 @@ def open_solution(path: Any, *, world: Any = None, trust: bool = False, progress
     return _opened(folder, store, dag)
 
 
-def _world_for(folder: Any, run: Any, given: Any, trust: bool) -> Any:
+def _world_for(folder: Folder, run: Json | None, given: World | str | None, trust: bool) -> World | None:
     """The world to open a folder with: what the caller gave or allowed, or data in the folder; None for that of its DAG."""
-    about = None if run is None else run["world"]
     if isinstance(given, str):
         overrides, steps = ((), None) if run is None else (tuple(run["overrides"].items()), run["given_steps"])
         return WorldReference(given, given, Path.cwd(), overrides).look(steps).model
-    if given is not None or about is None:
+    if given is not None or run is None:
         return given
+    about = run["world"]
     if about["mapping"] is not None:
         from empo_bi.store.stored_world import remembered_world
 
@@ -109,17 +114,18 @@ def _world_for(folder: Any, run: Any, given: Any, trust: bool) -> Any:
     return reference.load_again(run["given_steps"], about)
 
 
-def _dag_of(folder: Any, run: Any, world: Any) -> Dag:
+def _dag_of(folder: Folder, run: Json | None, world: World | None) -> Dag:
     """The DAG beside a solution, that of a batch, or one made again where a batch found that quicker."""
     if run is None:
         return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
     if run["dag"] is not None:
         with contextlib.suppress(StoreNotFoundError):  # somebody has deleted it
             return open_dag(inside(_parent(_parent(folder.place)), run["dag"]), world=world)
+    assert world is not None  # a run says what its world is
     return enumerate_dag(world, precision="exact", max_states=_most_bodies(folder, run, world), progress=False)
 
 
-def _most_bodies(folder: Any, run: Any, world: Any) -> int:
+def _most_bodies(folder: Folder, run: Json, world: World) -> int:
     """So many bodies may be found again: as many as the run says, if that can be, so that this does not take for ever."""
     states, bodies = (run["columns"].get(name) for name in ("states", "bodies"))
     if not all(isinstance(n, int) and n > 0 for n in (states, bodies)):
@@ -132,7 +138,7 @@ def _most_bodies(folder: Any, run: Any, world: Any) -> int:
     return int(bodies)
 
 
-def _solved_again(folder: Any, run: Any, dag: Dag, progress: bool) -> Solution:
+def _solved_again(folder: Folder, run: Json, dag: Dag, progress: bool) -> Solution:
     """The solution of a run that kept its summary only, if the world is still the one that the summary is of."""
     if (dag.n_states, dag.n_bodies) != (run["columns"].get("states"), run["columns"].get("bodies")):
         raise StoreMismatchError(
@@ -140,10 +146,11 @@ def _solved_again(folder: Any, run: Any, dag: Dag, progress: bool) -> Solution:
             "another world, or the summary was changed: run the batch again"
         )
     params = params_from(run["params"])
-    return Pipeline(dag.world, [params], dag=dag, precision=run["asked"]["precision"], progress=progress).solutions()[0]
+    storage, resources = Storage(precision=run["asked"]["precision"]), Resources(progress=progress)
+    return Pipeline.of(dag.world, [params], storage=storage, resources=resources, dag=dag).solutions()[0]
 
 
-def _opened(folder: Any, store: str, dag: Dag) -> Solution:
+def _opened(folder: Folder, store: str, dag: Dag) -> Solution:
     from empo_bi.store.location import place_of
     from empo_bi.store.solution_store import SolutionStore
 
@@ -158,13 +165,15 @@ def _opened(folder: Any, store: str, dag: Dag) -> Solution:
                 f"{folder}: was solved with functions or settings of your own ({', '.join(own) or 'phase 1 apart'}), which "
                 "a folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
             )
-        solver = Pipeline(
-            dag.world, [params_from(content["params"])], dag=dag, only_opens=True,
-            folders=[folder.place], arrays=frozenset(content.get("arrays", ARRAYS)),
-            precision="float16" if content["rest"] == "float16" else "float64", phase_2=content["phase_2"],
-            human_agent_indices=content["humans"], robot_agent_indices=content["robots"], progress=False,
+        roles = Roles(humans=content["humans"], robots=content["robots"], phase_2=content["phase_2"])
+        storage = Storage(
+            folders=[folder.place], only_opens=True, arrays=frozenset(content.get("arrays", ARRAYS)),
+            precision="float16" if content["rest"] == "float16" else "float64",
         )  # fmt: skip
-    return solver.solutions()[0]
+        params, resources = [params_from(content["params"])], Resources(progress=False)
+        pipeline = Pipeline.of(dag.world, params, roles, storage, resources, dag=dag)
+    pipeline.folders.remember(results)
+    return pipeline.solutions()[0]
 
 
 @contextlib.contextmanager
@@ -178,7 +187,7 @@ def _as_damage(what: str) -> Iterator[None]:
         raise DamagedStoreError(f"{what}: what it says of itself cannot be ({error}); solve it again") from error
 
 
-def _with_world(dag: Dag, folder: Any) -> Dag:
+def _with_world(dag: Dag, folder: Folder) -> Dag:
     if not dag.is_finished:
         raise DamagedStoreError(f"{inside(folder.place, 'dag')}: {getattr(dag.levels, 'why_unfinished', 'is not finished')}")
     if dag.world is None:
@@ -189,14 +198,14 @@ def _with_world(dag: Dag, folder: Any) -> Dag:
     return dag
 
 
-def solutions_in(path: Any) -> list[Any]:
+def solutions_in(path: str | os.PathLike[str]) -> list[str | os.PathLike[str]]:
     """Places of all solutions in the folder of :func:`solve`, or the place itself if there are none."""
 
     folder = Folder(path)
     return [(folder / name).place for name in folder.names(SOLUTION)] or [path]
 
 
-def _only_solution(folder: Any) -> str | None:
+def _only_solution(folder: Folder) -> str | None:
     """The solution in a folder, None if there is none."""
     found = folder.names(SOLUTION)
     if len(found) > 1:
@@ -207,5 +216,5 @@ def _only_solution(folder: Any) -> str | None:
     return found[0] if found else None
 
 
-def _parent(place: Any) -> Any:
-    return place.rstrip("/").rpartition("/")[0] if is_url(place) else place.parent
+def _parent(place: str | Path) -> str | Path:
+    return place.rstrip("/").rpartition("/")[0] if isinstance(place, str) else place.parent

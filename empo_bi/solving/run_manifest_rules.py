@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from empo_bi.problem.params import params_from
 from empo_bi.runtime.wording import short_repr
 from empo_bi.sweep.phases import PRECISIONS
 
-Check = Callable[[Any], bool]
+Check = Callable[[object], bool]
 KEEPS = {  # what remains of a run, and which arrays that takes
     "values": ("vh", "ve", "xh", "qr", "vr"),
     "policies": ("vh", "qr"),
@@ -23,7 +22,7 @@ KEEPS = {  # what remains of a run, and which arrays that takes
 MOST_EARLIER = 3  # manifests inside manifests: that of the attempt before, and of the one before that
 
 
-def problem_of(manifest: Mapping[str, Any], n_earlier: int = 0) -> str | None:
+def problem_of(manifest: Mapping[str, object], n_earlier: int = 0) -> str | None:
     """What is wrong with a manifest, in words; None if all is well. One inside another is that of an earlier attempt."""
     has_results = any(name in manifest for name in IF_SOLVED if name not in IF_FAILED)
     is_solved = manifest.get("status") == "finished" or has_results or n_earlier > 0
@@ -37,7 +36,7 @@ def problem_of(manifest: Mapping[str, Any], n_earlier: int = 0) -> str | None:
     return None if found is None else f"before.{found}"
 
 
-def _problem(found: Mapping[str, Any], wanted: Mapping[str, Check]) -> str | None:
+def _problem(found: Mapping[str, object], wanted: Mapping[str, Check]) -> str | None:
     for name, check in wanted.items():
         if name not in found:
             return f"{name} is missing"
@@ -50,33 +49,33 @@ def _has(**wanted: Check) -> Check:
     return lambda value: isinstance(value, dict) and _problem(value, wanted) is None
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)  # halves of characters cannot be printed
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63)
 
 
-def _is_flag(value: Any) -> bool:
+def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """What a cell of a table may hold."""
     is_small = not isinstance(value, int) or abs(value) < 10**300  # as a float can be
     return value is None or isinstance(value, float | str) or (isinstance(value, int) and is_small)
 
 
-def _is_mapping(value: Any) -> bool:
+def _is_mapping(value: object) -> bool:
     return isinstance(value, dict)
 
 
-def _is_anything(value: Any) -> bool:
+def _is_anything(value: object) -> bool:
     return True
 
 
@@ -98,11 +97,15 @@ def _all(check: Check) -> Check:
     return lambda value: isinstance(value, dict) and all(map(_is_text, value)) and all(map(check, value.values()))
 
 
-def _is_list_of_texts(value: Any) -> bool:
+def _both(first: Check, second: Check) -> Check:
+    return lambda value: first(value) and second(value)
+
+
+def _is_list_of_texts(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-def _are_params(value: Any) -> bool:
+def _are_params(value: object) -> bool:
     try:
         params_from(value)
     except (TypeError, ValueError):
@@ -135,7 +138,7 @@ ALWAYS: dict[str, Check] = {
 IF_SOLVED: dict[str, Check] = {  # also where a metric failed after that
     "columns": _all(_is_plain),
     "metric_columns": _all(_is_list_of_texts),
-    "timings": lambda value: _all(_is_number)(value) and {"solve_seconds", "peak_bytes"} <= value.keys(),
+    "timings": _both(_all(_is_number), _has(solve_seconds=_is_number, peak_bytes=_is_number)),
     "dag": _or_none(_written("dags/[0-9a-f]+")),
     "store": _or_none(_written("solution-[0-9a-f]+(-[0-9a-f]+)?")),
     "ended": _is_text,

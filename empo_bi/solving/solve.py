@@ -11,12 +11,15 @@ from empo_bi.dag.python_world import LevelFunction
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.problem.params import Params
+from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.argument_checks import check_sequence_of
+from empo_bi.solving.options import Roles, Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
+from empo_bi.world.model import World
 
 
 class SolveOptions(TypedDict, total=False):
@@ -24,14 +27,14 @@ class SolveOptions(TypedDict, total=False):
 
     human_agent_indices: Sequence[int] | None
     robot_agent_indices: Sequence[int] | None
-    possible_goal_generator: Any
-    human_policy_prior: Any
+    possible_goal_generator: GoalGenerator | None
+    human_policy_prior: object
     phase_2: bool
-    out: Any
+    out: object
     dag: Dag | None
     level_fct: LevelFunction | None
     precision: str
-    compression: Any
+    compression: bool | int | str
     memory_limit: Size | None
     workers: int
     overwrite: bool
@@ -42,12 +45,12 @@ class SolveOptions(TypedDict, total=False):
 
 
 @overload
-def solve(world: Any, params: Params | None = None, **options: Unpack[SolveOptions]) -> Solution: ...
+def solve(world: World, params: Params | None = None, **options: Unpack[SolveOptions]) -> Solution: ...
 @overload
-def solve(world: Any, params: Sequence[Params], **options: Unpack[SolveOptions]) -> list[Solution]: ...
+def solve(world: World, params: Sequence[Params], **options: Unpack[SolveOptions]) -> list[Solution]: ...
 @quiet_unless_shown
 def solve(
-    world: Any, params: Params | Sequence[Params] | None = None, **options: Unpack[SolveOptions]
+    world: World, params: Params | Sequence[Params] | None = None, **options: Unpack[SolveOptions]
 ) -> Solution | list[Solution]:
     """Solve both phases of a world in one backward pass.
 
@@ -118,5 +121,32 @@ def solve(
     given: Any = Params() if params is None else params
     sets = [given] if is_single or not hasattr(given, "__iter__") else list(given)
     check_sequence_of(sets, Params)
-    solutions = Pipeline(world, sets, **options).solutions()
+    solutions = pipeline_for(world, sets, options).solutions()
     return solutions[0] if is_single else solutions
+
+
+def pipeline_for(world: World, sets: Sequence[Params], options: SolveOptions) -> Pipeline:
+    """What :func:`solve` runs: its options, translated and checked."""
+    roles = Roles(
+        humans=options.get("human_agent_indices"),
+        robots=options.get("robot_agent_indices"),
+        goals=options.get("possible_goal_generator"),
+        prior=options.get("human_policy_prior"),
+        phase_2=options.get("phase_2", True),
+    )
+    storage = Storage(
+        where=options.get("out"),
+        precision=options.get("precision", "float16"),
+        compression=options.get("compression", True),
+        overwrite=options.get("overwrite", False),
+    )
+    resources = resources_from(
+        memory_limit=options.get("memory_limit"),
+        workers=options.get("workers", 1),
+        max_states=options.get("max_states"),
+        monitor=options.get("monitor"),
+        memory_profile=options.get("memory_profile", False),
+        progress=options.get("progress", True),
+    )
+    dag, level_fct = options.get("dag"), options.get("level_fct")
+    return Pipeline.of(world, sets, roles, storage, resources, dag=dag, level_fct=level_fct)

@@ -7,18 +7,16 @@ import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from empo_bi.dag.world_fingerprint import identity_of, key_of
 from empo_bi.errors import StoreMismatchError, WorldWarning
-from empo_bi.problem.callbacks import has_own_durations
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.user_functions import function_of, text_key
-from empo_bi.solving.enumeration import title_of
 from empo_bi.store.small_files import Json
 from empo_bi.store.solution_folders import durations_key
+from empo_bi.world.as_model import as_model
 from empo_bi.world.gridworld import load_world
-from empo_bi.world.text import to_mapping
+from empo_bi.world.model import World
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class ResolvedWorld:
     about : for manifests: title, key, and for worlds from files all that makes them
     """
 
-    model: Any
+    model: World
     horizon: int | None
     key: str
     about: Json
@@ -46,7 +44,7 @@ class WorldReference:
     name: str
     source: str
     folder: Path
-    overrides: tuple[tuple[str, Any], ...] = ()
+    overrides: tuple[tuple[str, object], ...] = ()
 
     @property
     def is_function(self) -> bool:
@@ -54,30 +52,32 @@ class WorldReference:
 
     def look(self, steps: int | None) -> ResolvedWorld:
         """Make the world, with a horizon or with its own."""
-        options = dict(self.overrides) | ({} if steps is None else {"max_steps": steps})
+        options: Json = dict(self.overrides) | ({} if steps is None else {"max_steps": steps})
         if self.is_function:
             return self._look_at_function(options)
-        model = load_world(self.source, **options)
-        mapping = to_mapping(model.world_spec)
-        told = [identity_of(model), mapping.get("possible_goals"), model.max_steps]
+        world = load_world(self.source, **options)
+        model = as_model(world)
+        mapping = model.mapping or {}
+        told = [identity_of(world), mapping.get("possible_goals"), model.max_steps]
         key = digest_of(json.dumps(told))
-        return ResolvedWorld(model, model.max_steps, key, {"title": title_of(model), "key": key, "mapping": mapping})
+        return ResolvedWorld(world, model.max_steps, key, {"title": model.title, "key": key, "mapping": mapping})
 
     def _look_at_function(self, options: Json) -> ResolvedWorld:
         """What a function made may have been changed in any way, so that its whole module counts, too."""
         function = function_of(self.source, self.folder, "'my_worlds.py:make_ring', a function that makes a world")
-        model = function(**options)
-        horizon = getattr(model, "max_steps", options.get("max_steps"))
+        world = function(**options)
+        model = as_model(world)
+        horizon = getattr(world, "max_steps", options.get("max_steps"))
         told = [
-            text_key(function, f"{self.source} {self.folder}"), sorted(options.items()), horizon, identity_of(model),
-            key_of(getattr(model, "possible_goal_generator", None)),
-            durations_key(model, are_asked=has_own_durations(model)),
-            *(list(getattr(model, f"{role}_agent_indices", ())) for role in ("human", "robot")),
+            text_key(function, f"{self.source} {self.folder}"), sorted(options.items()), horizon, identity_of(world),
+            key_of(model.goal_generator),
+            durations_key(model, are_asked=model.has_own_durations),
+            list(model.human_agent_indices), list(model.robot_agent_indices),
         ]  # fmt: skip
         key = digest_of(json.dumps(told, default=str))
-        return ResolvedWorld(model, horizon, key, {"title": title_of(model), "key": key, "mapping": None})
+        return ResolvedWorld(world, horizon, key, {"title": model.title, "key": key, "mapping": None})
 
-    def load_again(self, steps: int | None, about: Json) -> Any:
+    def load_again(self, steps: int | None, about: Json) -> World:
         """The very world that was looked at, also if its file has been changed or removed since.
 
         Raises

@@ -2,48 +2,12 @@
 
 from __future__ import annotations
 
-from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError, StoreVersionError
+from empo_bi.errors import DamagedStoreError, StoreMismatchError
 from empo_bi.runtime.printable import one_line
-from empo_bi.runtime.wording import short_repr
-from empo_bi.store.layout import FINISHED, FORMAT, ROOT, VERSION, spoken
-from empo_bi.store.records import Json, Unfit, check_dag_manifest, shown
-from empo_bi.store.zarr_files import REMEDY, ZarrFiles
-
-
-class RootlessStoreError(StoreNotFoundError, DamagedStoreError):
-    """Levels of which nobody can tell what they belong to. For a writer nothing is there, for a reader it is damaged."""
-
-
-def read_manifest(files: ZarrFiles) -> Json:
-    """What the root group says of the store, checked."""
-    manifest = files.raw_record(ROOT)
-    if manifest is None and any(name.startswith("level_") for name in files.names()):
-        raise RootlessStoreError(f"{files.name}: has levels, but its own record, the file zarr.json, is missing. {REMEDY}")
-    if manifest is None:
-        raise StoreNotFoundError(f"{files.name}: no slice store is there; enumerate_dag(world, store=...) makes one")
-    if manifest.get("format") != FORMAT:
-        has = (
-            f"format {shown(manifest['format'])}, version {shown(manifest.get('version'))}"
-            if "format" in manifest
-            else "none"
-        )
-        raise StoreMismatchError(
-            f"{files.name}: is a zarr group, but no slice store of empo_bi: expected format {FORMAT!r}, version {VERSION}, "
-            f"found {has}; choose another place"
-        )
-    if manifest.get("version") != VERSION:
-        raise StoreVersionError(
-            f"{files.name}: has version {shown(manifest.get('version'))} of the format, this empo_bi reads version "
-            f"{VERSION}; enumerate again with overwrite=True, or use the empo_bi that made it"
-        )
-    checked = files.read_record(ROOT)
-    assert checked is not None
-    try:
-        check_dag_manifest(checked)
-    except Unfit as error:
-        raise files.damaged(f"the metadata of {spoken(ROOT)}: {error}") from None
-    return checked
-
+from empo_bi.store.layout import DAG_KIND, FINISHED, spoken
+from empo_bi.store.manifest import refuse_other_content
+from empo_bi.store.records import Json, shown
+from empo_bi.store.zarr_files import ZarrFiles
 
 _IF_EQUAL = ". If the worlds are equal for you, give them the same content_key, a text or a method that returns one"
 
@@ -56,18 +20,8 @@ def check_content(name: str, asked: Json, found: Json, *, is_finished: bool) -> 
     parts = ["world", "horizon", "levels", "precision", *(() if is_finished else ("goals",))]
     other = [part for part in parts if asked["content"].get(part) != found["content"].get(part)]
     if other:
-        there, here = found["content"], asked["content"]
-        details = "; ".join(
-            "world: another map, or another source of its file, global values or attributes"
-            if part == "world"
-            else f"{part}: there {short_repr(there.get(part), 44)}, here {short_repr(here.get(part), 44)}"
-            for part in other
-        )
-        raise StoreMismatchError(
-            f"{name}: holds the DAG of {one_line(found['title'])}, which differs in {', '.join(other)} from what is "
-            f"asked for ({details}). Choose another place, or replace it with overwrite=True (--overwrite)"
-            + (_IF_EQUAL if "world" in other and found["world"] is None else "")
-        )
+        hint = _IF_EQUAL if "world" in other and found["world"] is None else ""
+        refuse_other_content(name, f"the DAG of {one_line(found['title'])}", found["content"], asked["content"], other, hint)
     if asked["content"]["world"] is None:
         raise StoreMismatchError(
             f"{name}: cannot tell whether this store was made for the same world; give the world an attribute or "
@@ -94,6 +48,6 @@ def read_end(files: ZarrFiles, *, mends: bool) -> list[Json] | None:
         if mends:
             return None
         raise DamagedStoreError(
-            f"{str(error).removesuffix(REMEDY)}The levels have records of their own: run the same command again, which "
-            "writes finished/zarr.json anew from these"
+            f"{str(error).removesuffix(DAG_KIND.remedy)}The levels have records of their own: run the same command again, "
+            "which writes finished/zarr.json anew from these"
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 FORMAT, VERSION = "empo_bi DAG", 1
 ATTRIBUTE = "empo_bi"  # of groups: the manifest at the root, the commit marker of a level
@@ -14,12 +15,46 @@ TRANSITIONS = ("count", "succ", "prob")
 CHUNK_BYTES = 4 << 20  # large enough to stream, small enough to compress in the processor's cache
 
 
+@dataclass(frozen=True)
+class StoreKind:
+    """What tells one kind of store from another: its format, its names, and the words of its messages."""
+
+    format: str
+    version: int
+    noun: str  # what the store is called
+    maker: str  # the call that makes it
+    remedy: str  # what to do about damage
+    ahead: str  # how groups are called that have what is needed to continue after a level
+    closed: str  # what is wrong, and what to do, where somebody reads what was closed
+    has_guests: bool  # whether a store is continued although somebody has put files of their own into its folder
+    others: str = ""  # names of further groups, a regular expression
+
+    def ahead_name(self, t: int) -> str:
+        """The group without which nobody can continue after level ``t``."""
+        return f"{self.ahead}_{t:05}"
+
+    def is_our_name(self, name: str) -> bool:
+        """Whether something at the root of a store is part of the format, or what zarr leaves of an interrupted write."""
+        groups = rf"zarr\.json|(level|{self.ahead})_\d{{5,}}{self.others}"
+        return re.fullmatch(groups, name) is not None or is_half_a_file(name)
+
+
+DAG_KIND = StoreKind(
+    FORMAT, VERSION, noun="slice store", maker="enumerate_dag(world, store=...)",
+    remedy="To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True (--overwrite), or "
+    "delete it",
+    ahead="frontier", closed="this DAG was closed; open it again, or enumerate it anew", has_guests=True,
+    others=f"|{FINISHED}",
+)  # fmt: skip
+SOLUTION_KIND = StoreKind(
+    "empo_bi solution", 1, noun="solution", maker="solve(world, out=...)",
+    remedy="To make it anew, call solve with overwrite=True, or delete it",
+    ahead="carry", closed="this solution was closed; solve again to open it", has_guests=False,
+)  # fmt: skip
+
+
 def level_name(t: int) -> str:
     return f"level_{t:05}"
-
-
-def frontier_name(t: int) -> str:
-    return f"frontier_{t:05}"
 
 
 def spoken(group: str) -> str:
@@ -27,11 +62,6 @@ def spoken(group: str) -> str:
     if not group:
         return "the store"
     return f"level {int(group.removeprefix('level_'))}" if group.startswith("level_") else f"group {group}"
-
-
-def is_our_name(name: str) -> bool:
-    """Whether something at the root of a store is part of this format, or what zarr leaves of an interrupted write."""
-    return re.fullmatch(r"zarr\.json|finished|(level|frontier)_\d{5,}", name) is not None or is_half_a_file(name)
 
 
 def is_half_a_file(name: str) -> bool:

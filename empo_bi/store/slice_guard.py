@@ -15,8 +15,8 @@ from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, as_array, places_in
 from empo_bi.store.body_census import BodyCensus
+from empo_bi.store.codec import nbytes_when_read
 from empo_bi.store.layout import level_name, spoken
-from empo_bi.store.level_sizes import nbytes_when_read
 from empo_bi.store.records import Json, Unfit
 from empo_bi.store.slice_rules import (
     Arrays,
@@ -53,7 +53,7 @@ class SliceGuard:
 
     def check_levels(self, markers: Sequence[Json], *, is_finished: bool) -> None:
         """Commit markers of levels 0, 1, ...; sizes are held against files before memory is taken for them."""
-        with self._named():
+        with self._files.naming_damage():
             check_levels(markers, self._rules, is_finished=is_finished)
         for t, marker in enumerate(markers):
             for name, about in marker["arrays"].items():
@@ -61,12 +61,12 @@ class SliceGuard:
                     self._files.check_there(level_name(t), name, about)
 
     def check_frontier(self, group: str, marker: Json) -> None:
-        with self._named():
+        with self._files.naming_damage():
             check_marker(spoken(group), marker, self._rules, is_level=False)
 
     def check_whole_frontier(self, pieces: Sequence[BodySlice], last: Json, n_bodies: int) -> None:
         """What is known of levels to come: with the ``n_bodies`` of all levels, it is all that the last one has found."""
-        with self._named():
+        with self._files.naming_damage():
             values = [last["value"], *(piece.value for piece in pieces)]
             n_added = sum(len(piece.added) for piece in pieces)
             if n_bodies + n_added != last["n_known"] or any(a >= b for a, b in itertools.pairwise(values)):
@@ -82,7 +82,7 @@ class SliceGuard:
         n_bodies = markers[-1]["n_known"]
         if self._rules.shares_bodies and t is not None:
             n_bodies = markers[t - 1]["n_known"] if t else marker["n_bodies"]
-        with self._named():
+        with self._files.naming_damage():
             check_slice(spoken(group), marker, arrays, self._rules, n_bodies, self._key_check)
             is_first = t == 0 and "key" in arrays and self._initial_key is not None
             if is_first and not np.array_equal(arrays["key"][:1], self._initial_key):  # type: ignore[arg-type]
@@ -90,12 +90,12 @@ class SliceGuard:
 
     def check_counts(self, group: str, marker: Json, count_EJ: npt.NDArray[Any]) -> None:
         """Counts of some rows, before so many transitions are read."""
-        with self._named():
+        with self._files.naming_damage():
             check_largest_count(spoken(group), marker, count_EJ, self._rules)
 
     def check_stretch(self, group: str, marker: Json, arrays: Arrays, n_entries: int) -> None:
         """Counts, successors and probabilities of some rows, which have so many transitions by their counts."""
-        with self._named():
+        with self._files.naming_damage():
             if len(arrays["succ"]) != n_entries:
                 raise Unfit(f"{spoken(group)}, array 'count': its numbers sum to more than there are transitions")
             if n_entries:
@@ -103,13 +103,13 @@ class SliceGuard:
 
     def check_end(self, group: str, marker: Json, n_entries: int) -> None:
         """After the last stretch."""
-        with self._named():
+        with self._files.naming_damage():
             if n_entries != marker["n_transitions"]:
                 raise Unfit(f"{spoken(group)}, array 'count': its numbers sum to {n_entries:,}, not to all transitions")
 
     def check_piece(self, group: str, piece: BodySlice) -> None:
         """A slice by itself."""
-        with self._named():
+        with self._files.naming_damage():
             check_bodies(spoken(group), piece)
             if piece.states is not None and len(piece.states) != len(piece.added):
                 raise Unfit(f"{spoken(group)}, array 'states': {len(piece.states):,} states for {len(piece.added):,} bodies")
@@ -120,7 +120,7 @@ class SliceGuard:
         """A slice among all levels; ``head(t)`` reads the bodies of one."""
         if self._census is None:
             return
-        with self._named(), self._lock:  # slices are read ahead by another thread
+        with self._files.naming_damage(), self._lock:  # slices are read ahead by another thread
             while self._census.n_levels < len(markers):
                 self._census.add(head(self._census.n_levels), markers[-1]["n_known"])
             self._census.check(t, piece, is_finished=is_finished)
@@ -140,23 +140,6 @@ class SliceGuard:
             self._followers = Followers(max(markers[-1]["n_known"], 1), lambda problem: self._files.damaged(problem))
         self._followers.expect(t + 1, as_array(range(0) if is_last else members(t + 1)))  # type: ignore[arg-type]
         return self._followers
-
-    def _named(self) -> _Named:
-        return _Named(self._files)
-
-
-class _Named:
-    """Turns :class:`Unfit` into an error that names the store."""
-
-    def __init__(self, files: ZarrFiles) -> None:
-        self._files = files
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, Unfit):
-            raise self._files.damaged(error) from None
 
 
 def check_followers(levels: Levels, t: int, n_profiles: int) -> None:

@@ -5,63 +5,97 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from empo_bi.dag.object_fingerprint import added_attributes
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import StoreNotFoundError
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
+from empo_bi.store.layout import SOLUTION_KIND
 from empo_bi.store.solved_levels import ARRAYS, MemorySolution, SolvedLevels
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.as_model import Model
+
+if TYPE_CHECKING:
+    from empo_bi.store.solution_store import SolutionStore  # which imports zarr, a third of a second
 
 SOLUTION = "solution-"  # how folders of solutions begin
 ARCHIVES = ("human_values", "robot_values")  # folders of values that the documented functions archive
 UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
 
 
-def results_for(out: Any, content: dict[str, Any], about: dict[str, Any], compression: Any, overwrite: bool) -> SolvedLevels:
-    """Results for the question that ``content`` asks: those that are there, or a place for them.
+class SolutionFolders:
+    """Solutions by the questions that they answer. What is finished is opened once, however often it is asked about.
 
-    ``about`` has what else a store says of itself, among it the ``horizon``. Where the question cannot be told from others,
-    since somebody's function is part of it, a folder of its own is begun each time.
+    ``out`` is None for memory, True for temporary folders, or the folder or URL that holds a folder for each question, which
+    ``content`` asks: by name, everything that the arrays depend on.
     """
-    if out is None:
-        return MemorySolution(about["horizon"])
+
+    def __init__(self) -> None:
+        self._finished: dict[str, SolutionStore] = {}  # that were opened, and not handed out yet
+
+    def remember(self, found: SolutionStore) -> None:
+        """Hand out a finished solution, which somebody has opened, when its question is asked."""
+        self._finished[found.place.name] = found
+
+    def results_for(
+        self, out: Any, content: dict[str, Any], about: dict[str, Any], compression: Any, overwrite: bool
+    ) -> SolvedLevels:
+        """Results for a question: those that are there, or a place for them.
+
+        ``about`` has what else a store says of itself, among it the ``horizon``. Where the question cannot be told from
+        others, since somebody's function is part of it, a folder of its own is begun each time.
+        """
+        if out is None:
+            return MemorySolution(about["horizon"])
+        name = _folder_name(content)
+        if not are_same(content, content):
+            name += f"-{os.urandom(4).hex()}"
+        where = True if out is True else inside(out, name)
+        found = self._finished.pop(str(where), None)
+        if found is not None and not overwrite:
+            found.check_content(manifest_of(content, about))
+            found.tidy()
+            return found
+        return _open_or_create(where, content, about, compression, overwrite)
+
+    def is_begun(self, out: Any, content: dict[str, Any]) -> bool:
+        """Whether results for a question are in a folder, all of them or some."""
+        found = self._found(out, content)
+        return found is not None and len(found) > 0
+
+    def is_finished(self, out: Any, content: dict[str, Any]) -> bool:
+        """Whether all results for a question are in a folder."""
+        found = self._found(out, content)
+        return found is not None and found.is_finished
+
+    def _found(self, out: Any, content: dict[str, Any]) -> SolutionStore | None:
+        from empo_bi.store.location import place_of
+        from empo_bi.store.solution_store import SolutionStore
+
+        if not has_folder(out, content):
+            return None
+        where = inside(out, _folder_name(content))
+        if str(where) not in self._finished:
+            try:
+                found = SolutionStore.open(place_of(where))
+            except StoreNotFoundError:  # it was begun, and killed before anything was written
+                return None
+            if not found.is_finished:  # it may be another time
+                return found
+            self.remember(found)
+        return self._finished[str(where)]
+
+
+def _open_or_create(
+    where: Any, content: dict[str, Any], about: dict[str, Any], compression: Any, overwrite: bool
+) -> SolutionStore:
     from empo_bi.store.encoded import Compression
     from empo_bi.store.location import place_of
     from empo_bi.store.solution_store import SolutionStore
 
-    name = _folder_name(content)
-    if not are_same(content, content):
-        name += f"-{os.urandom(4).hex()}"
-    place = place_of(True if out is True else inside(out, name))
-    manifest = manifest_of(content, about)
-    return SolutionStore.open_or_create(place, manifest, compression=Compression.of(compression), overwrite=overwrite)
-
-
-def is_begun(out: Any, content: dict[str, Any]) -> bool:
-    """Whether results for a question are in a folder, all of them or some."""
-    found = _found(out, content)
-    return found is not None and len(found.levels) > 0
-
-
-def is_finished(out: Any, content: dict[str, Any]) -> bool:
-    """Whether all results for a question are in a folder."""
-    found = _found(out, content)
-    return found is not None and found.next_level < 0
-
-
-def _found(out: Any, content: dict[str, Any]) -> Any:
-    from empo_bi.store.location import place_of
-    from empo_bi.store.solution_store import SolutionStore
-
-    if not has_folder(out, content):
-        return None
-    try:
-        return SolutionStore.open(place_of(inside(out, _folder_name(content))))
-    except StoreNotFoundError:  # it was begun, and killed before anything was written
-        return None
+    return SolutionStore.open_or_create(
+        place_of(where), manifest_of(content, about), compression=Compression.of(compression), overwrite=overwrite
+    )
 
 
 def has_folder(out: Any, content: dict[str, Any]) -> bool:
@@ -95,24 +129,18 @@ def are_same(content: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def check_archive(folder: Path) -> None:
     """Complain before the work, not after it, if somebody else's files are where an archive is to go."""
-    from empo_bi.store.solution_store import refuse_strangers
+    from empo_bi.store.manifest import refuse_strangers
 
     if folder.exists():
-        refuse_strangers(str(folder), sorted(path.name for path in folder.iterdir()) if folder.is_dir() else [folder.name])
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
+        refuse_strangers(str(folder), SOLUTION_KIND, names)
 
 
 def write_archive(
     folder: Any, results: SolvedLevels, content: dict[str, Any], about: dict[str, Any], compression: Any
 ) -> None:
     """Copy all levels to a store, replacing the one that is there."""
-    from empo_bi.store.encoded import Compression
-    from empo_bi.store.location import place_of
-    from empo_bi.store.solution_store import SolutionStore
-
-    manifest = manifest_of(content, about)
-    archive = SolutionStore.open_or_create(
-        place_of(folder), manifest, compression=Compression.of(compression), overwrite=True
-    )
+    archive = _open_or_create(folder, content, about, compression, overwrite=True)
     archive.backlog_bytes = 0  # a level at a time
     try:
         for t in range(about["horizon"], -1, -1):
@@ -125,17 +153,15 @@ def write_archive(
 
 
 def manifest_of(content: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    from empo_bi.store.solution_store import FORMAT, VERSION
-
-    return {"format": FORMAT, "version": VERSION, **about, "content": content}
+    return {"format": SOLUTION_KIND.format, "version": SOLUTION_KIND.version, **about, "content": content}
 
 
-def durations_key(world: Any, *, are_asked: bool) -> str | None:
+def durations_key(model: Model, *, are_asked: bool) -> str | None:
     """Tells how a world's durations come about; part of its class, unless the object has a function of its own."""
     if not are_asked:
         return "unit"
-    own = getattr(world, "__dict__", {}).get("transition_durations")
+    own = getattr(model.world, "__dict__", {}).get("transition_durations")
     if own is not None:
         return key_of(own)
     # The attributes of a world written in Python are part of its identity; a gridworld's identity is its map and rules.
-    return key_of([type(world), added_attributes(world) if isinstance(world, GridWorld) else None])
+    return key_of([type(model.world), model.added_attributes])

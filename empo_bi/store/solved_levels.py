@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from empo_bi.dag.levels import InMemory, LevelStore
 from empo_bi.dag.slices import Bodies
 from empo_bi.errors import StoreError
 
@@ -28,7 +29,7 @@ def rows_at(array: Array, places: Bodies) -> Array:
     return array[places.start : places.stop] if isinstance(places, range) else array[places]
 
 
-class SolvedLevels(Protocol):
+class SolvedLevels(LevelStore, Protocol):
     """Levels from the last one down to the first."""
 
     backlog_bytes: int  # what may wait to be written
@@ -54,9 +55,6 @@ class SolvedLevels(Protocol):
     def carried(self) -> Arrays:
         """What was carried with the last level."""
 
-    def damaged(self, problem: str) -> Exception:
-        """What to raise if arrays are not what a sweep or a solution expects of them."""
-
     def get(self, t: int, name: str) -> Array:
         """An array of a level, as it rests."""
 
@@ -69,46 +67,44 @@ class SolvedLevels(Protocol):
     def has(self, t: int, name: str) -> bool:
         """Whether a level has such an array."""
 
-    def finish(self) -> None:
-        """Wait until everything is safe."""
-
-    def close(self) -> None: ...
-
     def remove(self) -> None:
         """Close, and leave nothing behind."""
 
     def give_back(self) -> None:
         """Let go of arrays that can be read again, and let nothing wait to be written."""
 
-    def compressed_bytes(self) -> dict[str, int] | None:
-        """By array, on disk; None for what is not there."""
 
-    def describe(self) -> str:
-        """Where the arrays are and how much room they take."""
-
-
-class MemorySolution:
+class MemorySolution(InMemory):
     """Arrays in a dictionary."""
 
     def __init__(self, horizon: int) -> None:
+        super().__init__()
         self._arrays: dict[tuple[int, str], Array] = {}
-        self.next_level = horizon
+        self._horizon = self.next_level = horizon
         self._is_closed = False
         self.backlog_bytes = 0
         self.name = None
 
+    def __len__(self) -> int:
+        return self._horizon - self.next_level
+
     def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
+        self._check_open()
+        if t != self.next_level:
+            raise ValueError(f"level {t} was put; next comes level {self.next_level}")
         self._arrays |= {(t, name): array for name, array in arrays.items()}
         self.next_level = t - 1
+
+    def finish(self) -> None:
+        if self.next_level >= 0:
+            raise ValueError(f"cannot be finished, level {self.next_level} has not been put")
+        super().finish()
 
     def settle(self, t: int) -> None:
         pass
 
     def carried(self) -> Arrays:
         return {}
-
-    def damaged(self, problem: str) -> Exception:
-        return RuntimeError(f"{problem}; please report this")
 
     def get(self, t: int, name: str) -> Array:
         self._check_open()
@@ -125,9 +121,6 @@ class MemorySolution:
         if self._is_closed:
             raise StoreError("this solution was closed; solve again")
 
-    def finish(self) -> None:
-        pass
-
     def close(self) -> None:
         self._is_closed = True
         self._arrays.clear()
@@ -140,9 +133,6 @@ class MemorySolution:
 
     def give_back(self) -> None:
         pass
-
-    def compressed_bytes(self) -> dict[str, int] | None:
-        return None
 
     def describe(self) -> str:
         return f"{self.held_bytes / 1e6:.1f} MB in memory"

@@ -11,8 +11,9 @@ from empo_bi.dag.world_fingerprint import horizon_of, identity_of
 from empo_bi.errors import DamagedStoreError, EmpoError, WorldWarning
 from empo_bi.runtime.wording import short_repr
 from empo_bi.store.dag_store import DagStore
+from empo_bi.world.array_world import NumberedStates
+from empo_bi.world.as_model import Model
 from empo_bi.world.gridworld import GridWorld, load_world
-from empo_bi.world.packed import PackedWorld
 
 MOST_BYTES = 2_000_000  # of a world as JSON; a file may have half of it
 
@@ -41,14 +42,13 @@ def stored_world(levels: DagStore) -> GridWorld:
     return world
 
 
-def hold_to_world(levels: DagStore, world: Any, goals: GoalTable | None) -> None:
-    """See to it that keys are states of the world (or of less, which reads them), and that sizes are the world's."""
-    manifest = levels.manifest
-    if world is None:
-        return
-    levels.guard.use_keys_of(world) if hasattr(world, "problem_of_keys") else None
-    if isinstance(world, PackedWorld):
-        sizes = (len(world.agents), int(world.action_space.n), world.max_steps + 1)  # type: ignore[attr-defined]
+def hold_to_world(levels: DagStore, model: Model, goals: GoalTable | None, keys: NumberedStates | None = None) -> None:
+    """See to it that keys are states of the world (or ``keys``, where it is not at hand), and that sizes are the world's."""
+    manifest, packed = levels.manifest, model.packed
+    if packed is not None or keys is not None:
+        levels.guard.use_keys_of(keys if packed is None else packed)
+    if packed is not None:
+        sizes = (model.n_agents, model.n_actions, packed.max_steps + 1)
         if sizes[:2] != (manifest["n_agents"], manifest["n_actions"]) or len(levels) > sizes[2]:
             raise levels.damaged(
                 f"the metadata of the store: {manifest['n_agents']:,} agents, {manifest['n_actions']:,} actions and "

@@ -26,6 +26,7 @@ from empo_bi.store.solution_store import SolutionStore, is_solution
 from empo_bi.store.stored_world import hold_to_world, stored_world
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.world.array_world import NumberedStates
+from empo_bi.world.as_model import UNKNOWN, as_model
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,9 @@ def _hold_to_world(levels: DagStore) -> list[str]:
     """Let the store's own world say what its keys may be; what is wrong with that world."""
     manifest = levels.manifest
     try:
-        world = NumberedStates() if manifest["world"] is None else stored_world(levels)
+        model = UNKNOWN if manifest["world"] is None else as_model(stored_world(levels))
         if is_packed(manifest):
-            hold_to_world(levels, world, None)
+            hold_to_world(levels, model, None, NumberedStates())
     except DamagedStoreError as error:
         return [str(error)]
     return []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import contextlib
 import itertools
 import json
 import math
@@ -34,19 +35,15 @@ from empo_bi.store.encoded import (
     group_file,
     little_endian,
 )
-from empo_bi.store.layout import ATTRIBUTE, ROOT, spoken
-from empo_bi.store.records import OBJECT, check_record, one_of, parsed
+from empo_bi.store.layout import ATTRIBUTE, DAG_KIND, ROOT, spoken
+from empo_bi.store.records import OBJECT, Unfit, check_record, one_of, parsed
 from empo_bi.store.zarr_internals import is_open, open_if_needed, sync
-
-REMEDY = (
-    "To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True (--overwrite), or delete it"
-)
 
 
 class ZarrFiles:
     """Groups of arrays in a store. ``name`` is how messages call it."""
 
-    def __init__(self, name: str, store: Store, remedy: str = REMEDY) -> None:
+    def __init__(self, name: str, store: Store, remedy: str = DAG_KIND.remedy) -> None:
         """``remedy`` tells what to do about damage."""
         self.name, self._store, self._remedy = name, store, remedy
 
@@ -208,6 +205,14 @@ class ZarrFiles:
         """What is wrong with something that was read, as an error that names the store and says what to do."""
         return DamagedStoreError(f"{self.name}: {problem}. {self._remedy}")
 
+    @contextlib.contextmanager
+    def naming_damage(self, what: str = "") -> Iterator[None]:
+        """Turn :class:`Unfit` into an error that names the store, and ``what`` in it."""
+        try:
+            yield
+        except Unfit as error:
+            raise self.damaged(f"{what}{error}") from None
+
     def _where(self, group: str, name: str) -> str:
         return f"{self.name}: {spoken(group)}, array {name!r}"
 
@@ -235,8 +240,10 @@ class ZarrFiles:
     def read_record(self, group: str) -> Json | None:
         """What :meth:`write_record` wrote; None if the group, or a record in it, is missing."""
         found = self.raw_record(group)
-        if not found:
-            return None
+        return self.checked_record(group, found) if found else None
+
+    def checked_record(self, group: str, found: Json) -> Json:
+        """A raw record without its checksum, which has to agree."""
         content = {name: value for name, value in found.items() if name != "crc32"}
         if found.get("crc32") != _checksum_of_json(content):
             raise self.damaged(f"the metadata of {spoken(group)}: its checksum differs, so it was changed")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
 from empo_bi.sweep.phases import Setting
 from empo_bi.sweep.undefined_values import StateTrouble, complaint
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
+from empo_bi.world.as_model import Model
 
 PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 
@@ -162,7 +162,7 @@ class Sweep:
     def _computed_here(self, level: Level, tasks: Sequence[SolveTask], n_states: int) -> Iterator[IndexArray]:
         def compute(block: RestingBlock) -> IndexArray:
             work = level.work(block.awake())
-            run_block(work.with_durations(self._timing_world), tasks, self.setting)
+            run_block(work.with_durations(self._timing_model), tasks, self.setting)
             return work.block.place_M
 
         n_blocks = n_states // self.blocks.block_states + 1
@@ -174,7 +174,7 @@ class Sweep:
         self, level: Level, tasks: Sequence[SolveTask], n_states: int, cluster: Cluster
     ) -> Iterator[IndexArray]:
         if self._shared is None:
-            self._shared = SharedSetting.of(self.tasks, self.setting, self._timing_world)
+            self._shared = SharedSetting.of(self.tasks, self.setting, self._timing_model)
         chosen = [i for i, task in enumerate(self.tasks) if task in tasks]
         phases = phases_of(tasks)
         asks = level.states is not None
@@ -188,6 +188,6 @@ class Sweep:
             yield results.place_M
 
     @property
-    def _timing_world(self) -> Any:
+    def _timing_model(self) -> Model | None:
         """The world, if it is asked how long transitions take."""
-        return self.blocks.dag.world if self.asks_durations else None
+        return self.blocks.dag.model if self.asks_durations else None

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS, RestingBlock
-from empo_bi.dag.slices import IndexArray
+from empo_bi.dag.slices import IndexArray, SuccessorArray
 from empo_bi.runtime.blocks import active_cluster
-from empo_bi.store.solved_levels import Arrays
+from empo_bi.store.solved_levels import Array, Arrays
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.memory_model import BLOCK_STATES
-from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
-from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, Work
+from empo_bi.sweep.phase_pairs import Pair, distinct, phases_of, run_block
+from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, StateInputs, Work
 from empo_bi.sweep.undefined_values import StateTrouble
 from empo_bi.sweep.value_tables import RowPlan
+from empo_bi.world.as_model import Model
 
 FEWEST_STATES = 4096  # of a level that is worth sending, if only kernels compute it
 FEWEST_ASKED = 64  # the same where users' functions are asked, which take longer than the way
@@ -39,13 +38,13 @@ class SharedSetting:
 
     setting: PhaseSetting
     pairs: Sequence[Pair]
-    world: Any
+    model: Model | None
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], setting: Setting, world: Any) -> SharedSetting:
+    def of(cls, pairs: Sequence[Pair], setting: Setting, model: Model | None) -> SharedSetting:
         needs_goals = any(pair.robot is not None and pair.robot.prior is not None for pair in pairs)
         lean = setting.lean(needs_goals)
-        return cls(lean, _fresh(pairs, lean), world)
+        return cls(lean, _fresh(pairs, lean), model)
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class BlockBatch:
 
     chosen: list[int]
     blocks: list[RestingBlock]
-    about: list[dict[str, Any]]
+    about: list[StateInputs]
     ghosts: list[Arrays]
     place_M: IndexArray
 
@@ -118,7 +117,7 @@ def compute_block_batch(shared: SharedSetting, batch: BlockBatch) -> BlockResult
         block = resting.awake()
         work = Work(0, block, block.place_M, block.succ_K, duration_K=NO_FLOATS, **about)
         try:
-            run_block(work.with_durations(shared.world), pairs, shared.setting)
+            run_block(work.with_durations(shared.model), pairs, shared.setting)
         except StateTrouble as trouble:
             raise StateTrouble(int(batch.place_M[trouble.place]), *trouble.args[1:]) from None
     return BlockResults(
@@ -140,11 +139,12 @@ def put_results(results: BlockResults, phases: Sequence[HumanPhase | RobotPhase]
 
 def _fresh(pairs: Sequence[Pair], setting: PhaseSetting) -> list[Pair]:
     """The same phases with tables of their own, which are empty; those that were shared are."""
-    fresh: dict[Any, Any] = {phase: phase.fresh(setting) for phase in phases_of(pairs)} | {None: None}
-    return [Pair(fresh[pair.human], fresh[pair.robot]) for pair in pairs]
+    humans = {human: None if human is None else human.fresh(setting) for human in distinct(pair.human for pair in pairs)}
+    robots = {robot: None if robot is None else robot.fresh(setting) for robot in distinct(pair.robot for pair in pairs)}
+    return [Pair(humans[pair.human], robots[pair.robot]) for pair in pairs]
 
 
-def _ghosts(succs: Sequence[npt.NDArray[np.int32]]) -> tuple[IndexArray, npt.NDArray[Any], int]:
+def _ghosts(succs: Sequence[SuccessorArray]) -> tuple[IndexArray, Array, int]:
     """Rows that occur, ascending; and the place of each among them, from row ``base`` on. Much faster than sorting."""
     base, last = min(int(succ_K.min()) for succ_K in succs), max(int(succ_K.max()) for succ_K in succs)
     occurs = np.zeros(last + 1 - base, dtype=np.bool_)

@@ -44,7 +44,7 @@ def exp_nonpositive(z, least, c):  # type: ignore[no-untyped-def]
     r = (z - n * c[1]) - n * c[2]  # at most 0.35, so further terms are below 1e-17
     high = (((((c[3] * r + c[4]) * r + c[5]) * r + c[6]) * r + c[7]) * r + c[8]) * r + c[9]
     series = ((((((high * r + c[10]) * r + c[11]) * r + c[12]) * r + c[13]) * r + c[14]) * r + c[15]) * r + c[16]
-    return series * _power_of_two(n)
+    return series * _power_of_two(n)  # type: ignore[call-arg]
 
 
 @inlined

@@ -348,13 +348,27 @@ def expected_over_robots(  # type: ignore[no-untyped-def]
 
 
 @inlined
+def raised(v, zeta):  # type: ignore[no-untyped-def]
+    r""":math:`V^\zeta`."""
+    return v if zeta == 1 else v * v if zeta == 2 else v**zeta
+
+
+@inlined
 def power(v_G, weight_G, zeta):  # type: ignore[no-untyped-def]
     r""":math:`X_h = \sum_g w(g) V(g)^\zeta`."""
     total = np.float64(0.0)
     for g in range(v_G.size):
-        v = np.float64(v_G[g])
-        total += weight_G[g] * (v if zeta == 1 else v * v if zeta == 2 else v**zeta)
+        total += weight_G[g] * raised(np.float64(v_G[g]), zeta)
     return total
+
+
+@inlined
+def reward(x_H, xi, eta):  # type: ignore[no-untyped-def]
+    r""":math:`U_r = -(\frac{1}{|H|} \sum_h X_h^{-\xi})^\eta`."""
+    total = np.float64(0.0)
+    for h in range(x_H.size):
+        total += x_H[h] ** -xi
+    return -((total / x_H.size) ** eta)
 
 
 @kernel
@@ -424,7 +438,6 @@ def robot_block(  # type: ignore[no-untyped-def]
                     v_X[x] += pi_AX[a, x] * mean_AX[a, x]
         for x in range(X):
             v_X[x] = v_X[x] if has_X[x] else 0
-        inequality = np.float64(0.0)
         for h in range(H):
             v_G, weight_G = v_MHG[m, h], weight_HG[h]
             xh_MH[m, h] = power(v_G, weight_G, zeta)
@@ -433,8 +446,7 @@ def robot_block(  # type: ignore[no-untyped-def]
                 best = max(best, np.float64(v_G[g])) if weight_G[g] > 0 else best
             if not (0 < xh_MH[m, h] < np.inf and best > least) and trouble == OK:
                 trouble = m * H + h
-            inequality += xh_MH[m, h] ** -xi
-        u_r = -((inequality / H) ** eta)
+        u_r = reward(xh_MH[m], xi, eta)
         duration, future = np.float64(0.0), np.float64(0.0)
         if is_given and is_discounted and span_K.size == 0:
             mass = np.float64(0.0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
-from empo_bi.sweep.phases import Work
+from empo_bi.problem.protocols import State
+from empo_bi.sweep.phases import StateInputs, Work
 from empo_bi.sweep.value_tables import RowPlan, Rows
 
 
@@ -21,14 +21,14 @@ class Level:
     attained_SB: ByteArray
     weight_NX: FloatArray
     has_NX: ByteArray
-    states: list[Any] | None
+    states: list[State] | None
 
     def work(self, block: Block) -> Work:
         """A block as phases read it, but for durations."""
         slot_M = self.plan.slot_S[block.place_M]
         return Work(self.t, block, slot_M, self.rows.slots_of(block.succ_K), duration_K=NO_FLOATS, **self.of(block.place_M))
 
-    def of(self, place_M: IndexArray) -> dict[str, Any]:
+    def of(self, place_M: IndexArray) -> StateInputs:
         """What is known of some states, by its name in a work."""
         return {
             "attained_MB": self.attained_SB[place_M],

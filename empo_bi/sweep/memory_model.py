@@ -212,9 +212,9 @@ def _ways_to_fit(shape: SweepShape, levels: Sequence[LevelSizes], room: int, wor
 
     ways = []
     if shape.in_memory and fits(replace(shape, in_memory=False)):
-        ways.append("results on disk (out=PATH or True; in the documented functions use_disk_slicing=True)")
+        ways.append("results on disk (out=PATH or True)")
     if shape.work == 8 and fits(replace(shape, work=4, rest=2)):
-        ways.append("precision='float16' (use_float16=True)")
+        ways.append("precision='float16'")
     if shape.robot_phases > 1 and fits(replace(shape, human_phases=min(1, shape.human_phases), robot_phases=1)):
         ways.append("one set of parameters at a time")
     if shape.n_columns > shape.n_humans and fits(replace(shape, n_columns=shape.n_columns // 2)):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from empo_bi.store.solved_levels import Array
 from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, TooSmallForSingle, Work
+
+Item = TypeVar("Item")
 
 
 @dataclass(eq=False)
@@ -28,7 +30,7 @@ class Pair:
 def run_block(work: Work, pairs: Sequence[Pair], setting: PhaseSetting) -> None:
     """Compute a block into the tables and levels of all phases; pairs whose tables are too narrow are given up."""
     shape = (len(work.slot_M), setting.profiles.n_actions, 0)
-    pi_MAX: npt.NDArray[Any] = np.empty(shape, dtype=setting.precision.work)
+    pi_MAX: Array = np.empty(shape, dtype=setting.precision.work)
     for human in distinct(pair.human for pair in pairs):
         if human is not None:
             pi_MAX = human.run(work, wants_policies=any(pair.human is human and pair.robot is not None for pair in pairs))
@@ -45,6 +47,6 @@ def phases_of(pairs: Iterable[Pair]) -> list[HumanPhase | RobotPhase]:
     return distinct(phase for pair in pairs for phase in pair.phases)
 
 
-def distinct(items: Iterable[Any]) -> list[Any]:
+def distinct(items: Iterable[Item]) -> list[Item]:
     """In order, each once."""
     return list(dict.fromkeys(items))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
-from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
+from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, SuccessorArray
 from empo_bi.problem.callbacks import beliefs_of, durations_of, joint_policies_of
 from empo_bi.problem.goal_columns import Columns, GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
-from empo_bi.store.solved_levels import Arrays
+from empo_bi.problem.protocols import JointPrior, State
+from empo_bi.store.solved_levels import Array, Arrays
+from empo_bi.sweep import formulas
 from empo_bi.sweep.continuation import ATTAINED
 from empo_bi.sweep.float16 import put_rows
 from empo_bi.sweep.kernels import OK, human_block, robot_block
 from empo_bi.sweep.undefined_values import StateTrouble, parameter_at_fault, too_large
 from empo_bi.sweep.value_tables import RowPlan, Table
+from empo_bi.world.as_model import Model
 
 NO_JOINT_MU, NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
@@ -83,7 +84,7 @@ class PhaseSetting:
 
     def factor(self, rate: float) -> float:
         """The discount of one step, 0 where it comes with each transition."""
-        return max(math.exp(-rate), _SMALLEST) if self.unit_durations or rate == 0 else 0.0
+        return max(formulas.discount_factor(rate), _SMALLEST) if self.unit_durations or rate == 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,15 @@ class Setting(PhaseSetting):
         return PhaseSetting(self.profiles, goals, self.precision, self.unit_durations)
 
 
+class StateInputs(TypedDict):
+    """What is known of the states of a block, by its name in :class:`Work`."""
+
+    attained_MB: ByteArray
+    has_NX: ByteArray
+    weight_NX: FloatArray
+    states: list[State] | None
+
+
 @dataclass(frozen=True)
 class Work:
     """A block with all that phases read: rows of successors in the tables, and what was asked about its states."""
@@ -105,24 +115,28 @@ class Work:
     t: int
     block: Block
     slot_M: IndexArray
-    succ_K: npt.NDArray[np.int32]
+    succ_K: SuccessorArray
     attained_MB: ByteArray
     has_NX: ByteArray
     weight_NX: FloatArray
     duration_K: FloatArray
-    states: list[Any] | None
+    states: list[State] | None
 
     @property
-    def transitions(self) -> tuple[Any, ...]:
+    def transitions(self) -> tuple[IndexArray, Array, SuccessorArray, FloatArray]:
         return self.block.start_E, self.block.count_EJ, self.succ_K, self.block.prob_K
 
-    def with_durations(self, world: Any) -> Work:
+    def with_durations(self, model: Model | None) -> Work:
         """The same with what a world says of its transitions; as it is if there is none to ask."""
-        return self if world is None else replace(self, duration_K=durations_of(world, self.block, self.states or []))
+        return self if model is None else replace(self, duration_K=durations_of(model, self.block, self.states or []))
 
     def discounts(self, rate: float) -> FloatArray:
         """One factor per transition; empty where the discount is part of the tables."""
-        return np.exp(-rate * self.duration_K) if rate > 0 and len(self.duration_K) else NO_FLOATS
+        return formulas.discounts(rate, self.duration_K) if rate > 0 and len(self.duration_K) else NO_FLOATS
+
+    def duration_weights(self, rate: float) -> FloatArray:
+        """How long each transition is to a discounting robot; empty where durations are 1, or play no part."""
+        return formulas.duration_weights(rate, self.duration_K) if rate > 0 and len(self.duration_K) else NO_FLOATS
 
 
 class HumanPhase:
@@ -144,7 +158,7 @@ class HumanPhase:
         shape = (n_states if self.keeps_values else 0, self.setting.goals.n_columns)
         self._vh_SX = np.zeros(shape, dtype=self.setting.precision.rest)
 
-    def run(self, work: Work, *, wants_policies: bool = True) -> npt.NDArray[Any]:
+    def run(self, work: Work, *, wants_policies: bool = True) -> Array:
         """Compute a block. Returns the policies, (M, A, X), if they are wanted."""
         profiles, params = self.setting.profiles, self.params
         dtype = self.setting.precision.work
@@ -166,7 +180,7 @@ class HumanPhase:
             put_rows(self._vh_SX, work.block.place_M, v_MX)
         return pi_NAX
 
-    def end_here(self, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_]) -> None:
+    def end_here(self, slot_M: IndexArray, attained_MX: BoolArray) -> None:
         """Terminal states: nothing more to come but what was attained on arrival."""
         put_terminal(self.table, slot_M, attained_MX, self._factor)
 
@@ -185,7 +199,7 @@ class RobotPhase:
     The humans' policies come from a :class:`HumanPhase`, or from a prior of another maker.
     """
 
-    def __init__(self, setting: PhaseSetting, params: Params, prior: Any = None) -> None:
+    def __init__(self, setting: PhaseSetting, params: Params, prior: JointPrior | None = None) -> None:
         self.setting, self.params, self.prior = setting, params, prior
         self.table = Table(setting.goals.n_columns, setting.precision.work)
         self.vr_table = Table(0, "float64")
@@ -208,7 +222,7 @@ class RobotPhase:
             "vr": np.full(n_states, self.params.terminal_Vr),
         }
 
-    def run(self, work: Work, pi_MAX: npt.NDArray[Any]) -> None:
+    def run(self, work: Work, pi_MAX: Array) -> None:
         profiles, params, goals = self.setting.profiles, self.params, self.setting.goals
         n, n_humans = len(work.slot_M), len(goals.humans)
         joint_MU, joint_MXU = NO_JOINT_MU, NO_JOINT_MXU
@@ -219,10 +233,10 @@ class RobotPhase:
         xh_MH, qr_MR, vr_M = np.empty((n, n_humans)), np.empty((n, len(profiles.robot_profiles))), np.empty(n)
         trouble = robot_block(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h),
-            work.discounts(params.rate_r), spans_of(params.rate_r, work.duration_K), self.table.read, self.vr_table.read,
+            work.discounts(params.rate_r), work.duration_weights(params.rate_r), self.table.read, self.vr_table.read,
             work.attained_MB, work.has_NX, work.weight_NX, pi_MAX, joint_MU, joint_MXU, profiles.played_UR,
             profiles.own_HAO, profiles.action_UH, profiles.n_profiles, params.beta_r, self._factor_h, self._factor_r,
-            span_of(params.rate_r), params.rate_r > 0, params.zeta, params.xi, params.eta,
+            formulas.step_weight(params.rate_r), params.rate_r > 0, params.zeta, params.xi, params.eta,
             self.setting.precision.least, v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,
         )  # fmt: skip
         if trouble != OK:
@@ -242,7 +256,7 @@ class RobotPhase:
         why = parameter_at_fault(self.params, longest, weight_HG, v_X.reshape(weight_HG.shape), x_H, q_R)
         raise StateTrouble(int(work.block.place_M[m]), h, why)
 
-    def end_here(self, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_]) -> None:
+    def end_here(self, slot_M: IndexArray, attained_MX: BoolArray) -> None:
         put_terminal(self.table, slot_M, attained_MX, self._factor_h)
         self.vr_table.write[slot_M] = self.params.terminal_Vr * (self._factor_r or 1.0)
 
@@ -256,23 +270,19 @@ class RobotPhase:
         return {"effective": self.table, "robot": self.vr_table}
 
 
-def put_terminal(table: Table, slot_M: IndexArray, attained_MX: npt.NDArray[np.bool_], factor: float) -> None:
-    table.write[slot_M] = np.where(attained_MX, 1.0 if factor > 0 else ATTAINED, 0.0)
+def put_terminal(table: Table, slot_M: IndexArray, attained_MX: BoolArray, factor: float) -> None:
+    """Terminal states, where there is nothing left to attain."""
+    table.write[slot_M] = continuation_rows(np.zeros(attained_MX.shape), attained_MX, factor)
 
 
-def check_held(work: Work, v_MX: npt.NDArray[Any], rest: str, source: str) -> None:
+def continuation_rows(v_MX: Array, attained_MX: BoolArray, factor: float) -> Array:
+    """What arriving at states is worth, as tables have it: with the discount, unless that comes with each transition."""
+    return formulas.continuation(v_MX, attained_MX, factor) if factor > 0 else np.where(attained_MX, ATTAINED, v_MX)
+
+
+def check_held(work: Work, v_MX: Array, rest: str, source: str) -> None:
     """Values above 1 come from somebody's distributions that sum to more than 1; they may outgrow the type at rest."""
     largest = float(np.finfo(rest).max)
     if not (v_MX <= largest).all():
         m = int(np.flatnonzero(~(v_MX <= largest).all(axis=1))[0])
         raise StateTrouble(int(work.block.place_M[m]), 0, too_large(float(v_MX[m].max()), rest, largest, source))
-
-
-def span_of(rate: float) -> float:
-    r"""The weight of one step, :math:`(1 - e^{-\rho}) / \rho`; 1 without discount, whatever durations are."""
-    return -math.expm1(-rate) / rate if rate > 0 else 1.0
-
-
-def spans_of(rate: float, duration_K: FloatArray) -> FloatArray:
-    """The same for each transition; empty where durations are 1, or play no part."""
-    return -np.expm1(-rate * duration_K) / rate if rate > 0 and len(duration_K) else NO_FLOATS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import EmpoError, EmpoOverflowError, GoalError
 from empo_bi.problem.params import Params
 from empo_bi.runtime.wording import short_repr
+from empo_bi.sweep import formulas
 
 _LARGEST_EXPONENT = 690.0  # beyond which an exponential is 0
 
@@ -53,7 +53,7 @@ def parameter_at_fault(
             "a gamma_r nearer to 1"
         )
     with np.errstate(all="ignore"):
-        logits_R = beta_r * np.log(-q_R)
+        logits_R = formulas.robot_logits(q_R, beta_r)
     if not np.isfinite(logits_R).all():
         return f"beta_r={beta_r:g} takes (-Q_r)^-beta_r beyond what numbers can hold; choose a smaller one"
     if not np.isfinite(x_H).all():
@@ -72,8 +72,7 @@ def parameter_at_fault(
             return None
         return f"rho_h={params.rate_h:.3g} leaves nothing of what can be attained later; choose a gamma_h nearer to 1"
     with np.errstate(all="ignore"):
-        inequality = float((x_H**-xi).mean())
-        u_r = -(np.float64(inequality) ** eta)
+        inequality, u_r = float(formulas.inequality(x_H, xi)), float(formulas.reward(x_H, xi, eta))
     if not (np.isfinite(inequality) and inequality > 0):
         return (
             f"X_h^-xi is {inequality:g} for xi={xi:g} and X_h={_numbers(x_H)}, beyond what numbers can hold; choose a "
@@ -111,7 +110,7 @@ def complaint(trouble: StateTrouble, dag: Dag, t: int, humans: Sequence[int]) ->
     )
 
 
-def _first(numbers: Any) -> str:
+def _first(numbers: FloatArray) -> str:
     return f"{float(numbers[0]):g}"
 
 

@@ -7,13 +7,14 @@ receives the present level. Elsewhere one table has all levels that are still ne
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import Bodies, IndexArray, SuccessorArray, as_array
+from empo_bi.store.solved_levels import Array
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Table:
         self._dtype = np.dtype(dtype)
         self.read = self.write = self._empty(0)
 
-    def _empty(self, n_rows: int) -> npt.NDArray[Any]:
+    def _empty(self, n_rows: int) -> Array:
         return np.empty((n_rows, *self._tail), dtype=self._dtype)
 
     def begin(self, plan: RowPlan) -> None:
@@ -99,7 +100,7 @@ class Table:
             new[: len(plan.kept)] = old[plan.kept]
             self.read = self.write = new
 
-    def rows_to_carry(self, plan: RowPlan) -> npt.NDArray[Any]:
+    def rows_to_carry(self, plan: RowPlan) -> Array:
         """What lower levels need: the present level, or everything in the table where that has several."""
         if plan.kept is not None:
             return self.write
@@ -112,7 +113,7 @@ class Table:
         """How many rows :meth:`rows_to_carry` has."""
         return len(plan.slot_S) if plan.kept is None else plan.n_rows
 
-    def restore(self, plan: RowPlan, carried: npt.NDArray[Any]) -> None:
+    def restore(self, plan: RowPlan, carried: Array) -> None:
         """Become what the table was when ``carried`` was taken from it."""
         if plan.kept is None:
             self.write = self._empty(plan.n_rows)

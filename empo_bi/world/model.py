@@ -1,6 +1,7 @@
-"""What any world offers: the interface of Python worlds, with sensible defaults.
+"""What a world is: :class:`World`, the least that an object needs; :class:`WorldModel`, a base class with the rest.
 
-The planners use attributes and methods only, so deriving from :class:`WorldModel` is a convenience, not a duty.
+The planners use attributes and methods only, so deriving from :class:`WorldModel` is a convenience, not a duty. What they
+see of any world is a :class:`~empo_bi.world.as_model.Model`. ``empo_bi.testing.check_world`` checks a world of your own.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
@@ -19,11 +20,50 @@ Transitions = list[tuple[float, Any]]
 PROBABILITY_TOLERANCE = 1e-6  # on the sum of a profile's probabilities; what is accepted is renormalised
 
 
+class World(Protocol):
+    """The least that an object needs to be a world, beside ``agents`` (or ``n_agents``) and an initial state.
+
+    :class:`WorldModel` has the whole contract.
+    """
+
+    @property
+    def action_space(self) -> Any:
+        """With ``n``, the number of actions of every agent."""
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
+
+
 class WorldModel(gymnasium.Env[Any, Any], ABC):
     """A finite game in which time only moves forward.
 
     A subclass sets ``agents`` and ``action_space`` (with ``n``, the number of actions of every agent) and defines
     ``get_state``, ``set_state``, ``reset`` and ``transition_probabilities``; the rest follows.
+
+    The contract, which ``empo_bi.testing.check_world(world)`` checks:
+
+    - **States** are hashable, and equal ones have the same hash. They hold all that the future depends on, time included.
+    - **Transitions** are a function of state and actions: the same question has the same answer, whenever and in whatever
+      order it is asked, and asking changes nothing. Probabilities are 0 or more and sum to 1.
+    - **Time moves forward**: no path leads back to a state. With ``level_fct``, every successor is on a higher level.
+    - **A state is terminal** for all action profiles (``transition_probabilities`` is None) or for none.
+    - **Action profiles** have one action per agent, each from 0 to ``action_space.n - 1``; others are refused.
+    - **Goals** are compared by ``==`` and ``hash``; ``is_achieved(state)`` is True or False (or 1 or 0), their weights are
+      finite and 0 or more.
+
+    What a world may have beyond that, all of it optional:
+
+    ==============================================  =============================================================
+    ``human_agent_indices, robot_agent_indices``     who is what
+    ``possible_goal_generator``                      what humans may want: ``generate(state, human)``
+    ``action_names``                                 names of the actions, in messages, tables and pictures
+    ``time_homogeneous``                             a promise that makes the planners faster, see below
+    ``transition_durations``                         how long transitions take, where that is not 1
+    ``encode_state, decode_state``                   states as JSON values and back, for stores on disk
+    ``content_key``                                  a text (or a method that gives one) that tells this world from others
+    ``max_steps``                                    the horizon, for messages
+    ``picture(state)``                               (height, width, 3) uint8, for films
+    ==============================================  =============================================================
 
     Attributes
     ----------

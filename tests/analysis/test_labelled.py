@@ -248,13 +248,13 @@ def test_humans_with_fewer_goals_have_empty_names_where_others_have_more() -> No
 
 
 def test_what_a_batch_did_not_keep_is_left_out_and_the_rest_is_there(tmp_path: Path) -> None:
+    from empo_bi.solving.options import Resources, Storage
     from empo_bi.solving.pipeline import Pipeline
     from empo_bi.solving.run_manifest_rules import KEEPS
 
     world = load_world("basics/first_steps", max_steps=3)
-    kept = Pipeline(world, [PARAMS], arrays=frozenset(KEEPS["policies"]), out=tmp_path / "kept", progress=False).solutions()[
-        0
-    ]
+    storage = Storage(where=tmp_path / "kept", arrays=frozenset(KEEPS["policies"]))
+    (kept,) = Pipeline.of(world, [PARAMS], storage=storage, resources=Resources(progress=False)).solutions()
     ds, everything = kept.to_xarray(), solve(world, PARAMS, progress=False)
     assert set(ds.data_vars) == {"Vh_m", "Q_r", "pi_r", "pi_h", "reached"}
     assert "V_r: vr was not kept when this was solved, only vh, qr" in ds.attrs["left_out"]
@@ -486,15 +486,15 @@ def test_a_level_of_the_store_opens_by_itself_with_labels_and_without_warnings(f
 
 
 def test_stores_without_labels_still_open_and_can_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from empo_bi.solving.pipeline import Pipeline
+    from empo_bi.solving import result_content
 
-    world, about = load_world("basics/first_steps", max_steps=4), Pipeline._about
+    world, description = load_world("basics/first_steps", max_steps=4), result_content.description
 
-    def as_before(self: Any, setting: Any) -> Any:
-        return {name: value for name, value in about(self, setting).items() if name not in ("actions", "levels")}
+    def as_before(*asked: Any) -> Any:
+        return {name: value for name, value in description(*asked).items() if name not in ("actions", "levels")}
 
     with monkeypatch.context() as earlier:
-        earlier.setattr(Pipeline, "_about", as_before)
+        earlier.setattr(result_content, "description", as_before)
         solve(world, PARAMS, out=tmp_path / "old", progress=False).close()
     (place,) = (tmp_path / "old").glob("solution-*")
     before = tree(place)

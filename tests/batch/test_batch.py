@@ -249,7 +249,7 @@ def test_who_wants_more_gets_it_and_who_wants_less_has_it(tmp_path: Path) -> Non
 def test_other_metrics_are_computed_from_what_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "m.py").write_text("def found(solution):\n    return {'all': solution.dag.n_states, 'first': 'one'}\n")
     first = run_here(SMALL, tmp_path / "runs")
-    monkeypatch.setattr("empo_bi.solving.pipeline.Sweep._level", lambda *_: pytest.fail("it was solved again"))
+    monkeypatch.setattr("empo_bi.sweep.backward_pass.Sweep._level", lambda *_: pytest.fail("it was solved again"))
     result = run_here({**SMALL, "metrics": f"{tmp_path}/m.py:found"}, tmp_path / "runs")
     assert result.is_complete
     assert result.table["found.all"] == result.table["states"]
@@ -270,9 +270,9 @@ def test_a_metric_must_return_what_fits_a_table(tmp_path: Path) -> None:
 
 def test_runs_that_differ_in_parameters_only_share_dag_and_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     enumerated, swept = [], []
-    enumerate_dag, run = work_module.enumerate_dag, empo_bi.solving.pipeline.Sweep.run
+    enumerate_dag, run = work_module.enumerate_dag, empo_bi.sweep.backward_pass.Sweep.run
     monkeypatch.setattr(work_module, "enumerate_dag", lambda *a, **k: enumerated.append(1) or enumerate_dag(*a, **k))
-    monkeypatch.setattr("empo_bi.solving.pipeline.Sweep.run", lambda self: swept.append(len(self.tasks)) or run(self))
+    monkeypatch.setattr("empo_bi.sweep.backward_pass.Sweep.run", lambda self: swept.append(len(self.tasks)) or run(self))
     result = run_here({**SMALL, "params": {"zeta": [1, 2, 3], "gamma_h": [0.9, 0.8]}}, tmp_path / "runs")
     assert len(enumerated) == 4  # two worlds, two horizons
     assert swept == [6, 6, 6, 6]
@@ -282,14 +282,14 @@ def test_runs_that_differ_in_parameters_only_share_dag_and_pass(tmp_path: Path, 
 def test_where_memory_is_short_fewer_are_solved_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = {"worlds": "pushing/mirror_freeing", "steps": 5, "params": {"zeta": [1, 2, 3, 4], "gamma_h": 0.9}}
     expected = run_here(batch, tmp_path / "all")
-    sizes_for = empo_bi.solving.pipeline.sizes_for
+    sizes_for = empo_bi.solving.memory_advice.sizes_for
 
     def little(shape: Any, *rest: Any) -> Any:
         if shape.robot_phases > 2:
             raise empo_bi.MemoryLimitError("not so many")
         return sizes_for(shape, *rest)
 
-    monkeypatch.setattr("empo_bi.solving.pipeline.sizes_for", little)
+    monkeypatch.setattr("empo_bi.solving.memory_advice.sizes_for", little)
     result = run_here(batch, tmp_path / "few")
     assert set(result.table["runs_in_pass"]) == {2}
     assert lasting(result.table) == lasting(expected.table)

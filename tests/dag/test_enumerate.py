@@ -20,7 +20,7 @@ from worked_examples import walled
 from empo_bi import InvalidStateError, TooManyStatesError, enumerate_dag, load_world
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.key_index import KeyIndex
-from empo_bi.solving.solve import enumeration
+from empo_bi.solving import enumeration
 
 
 class FromDag(PerState):

@@ -21,9 +21,9 @@ from planning_worlds import At, Ring
 from store_tools import environment, run_python
 
 from empo_bi import GridWorld, Params, compute_human_policy_prior, load_world, solve
-from empo_bi.dag.object_fingerprint import added_attributes
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.results.priors import CallablePrior
+from empo_bi.world.as_model import as_model
 
 # What a user may have in a file of his own. A belief depends on what stands beside it.
 USERS_FILE = '''
@@ -406,8 +406,8 @@ def test_solving_and_playing_add_nothing_to_a_gridworld_but_users_may() -> None:
     world.step([0] * len(world.agents))
     compute_human_policy_prior(world, world.human_agent_indices, quiet=True, use_disk_slicing=True)
     world.get_dag(quiet=True)
-    assert added_attributes(world) == {}
-    assert added_attributes(paced(3.0)) == {"pace": 3.0}
+    assert as_model(world).added_attributes == {}
+    assert as_model(paced(3.0)).added_attributes == {"pace": 3.0}
 
 
 def test_durations_that_depend_on_what_a_user_put_on_a_gridworld_have_folders_of_their_own(tmp_path: Path) -> None:

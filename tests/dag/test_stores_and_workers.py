@@ -22,7 +22,7 @@ from empo_bi import Dag, InvalidWorldError, MemoryLimitError, enumerate_dag, loa
 from empo_bi.dag import python_explorer
 from empo_bi.memory import budget
 from empo_bi.memory.budget import Budget
-from empo_bi.solving.solve import enumeration
+from empo_bi.solving import enumeration
 from empo_bi.store.dag_store import DagStore
 from empo_bi.store.zarr_files import ZarrFiles
 

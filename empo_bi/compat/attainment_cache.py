@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -27,7 +25,7 @@ class AttainmentCache:
         self._blocks, self._goals = blocks, goals
         self._order: npt.NDArray[np.int64] | None = None
 
-    def get(self, state_index: int, profile_index: int, goal: Any) -> npt.NDArray[np.int8] | None:
+    def get(self, state_index: int, profile_index: int, goal: object) -> npt.NDArray[np.int8] | None:
         """Whether each successor attains the goal, in the order of the transitions.
 
         None at terminal states, for goals that nobody has, and for goals already attained in the state itself.

@@ -1,0 +1,223 @@
+"""Any object that is a world, as a :class:`~empo_bi.world.as_model.Model`: with defaults for what it does not say.
+
+Worker processes load this module; it imports nothing that compiles (numba takes 24 MB in each).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from empo_bi.runtime.wording import short_repr
+from empo_bi.world.model import Transitions, WorldModel
+
+if TYPE_CHECKING:
+    from empo_bi.world.expand import KeyArray
+    from empo_bi.world.fields import StateFields
+    from empo_bi.world.gridworld import GridWorld
+    from empo_bi.world.packed import PackedWorld
+
+Picture = npt.NDArray[np.uint8]  # (height, width, 3)
+
+# Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.
+NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
+NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
+NOT_PART_OF_A_WORLD |= {"_profiles", "_present_state", "_digest_of_arrays"}  # what array worlds remember, and where they are
+
+
+class PythonModel:
+    """A world written in Python, of which nothing is known but what it says when it is asked."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+
+    def __repr__(self) -> str:
+        return repr(self.world)
+
+    # --- agents, actions, goals ---------------------------------------------------------------------------------------
+
+    @property
+    def n_agents(self) -> int:
+        agents = getattr(self.world, "agents", None)
+        return int(self.world.n_agents) if agents is None else len(agents)
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.world.action_space.n)
+
+    @property
+    def n_profiles(self) -> int:
+        return self.n_actions**self.n_agents
+
+    @property
+    def profiles(self) -> list[list[int]]:
+        return [list(profile[::-1]) for profile in itertools.product(range(self.n_actions), repeat=self.n_agents)]
+
+    @property
+    def action_names(self) -> list[str]:
+        n_actions, names = self.n_actions, getattr(self.world, "action_names", None)
+        if names is None or isinstance(names, str) or len(names) != n_actions:
+            return [f"action {a}" for a in range(n_actions)]
+        return [str(name) for name in names]
+
+    @property
+    def human_agent_indices(self) -> Sequence[int]:
+        return self._said("human_agent_indices", ())
+
+    @property
+    def robot_agent_indices(self) -> Sequence[int]:
+        return self._said("robot_agent_indices", ())
+
+    @property
+    def goal_generator(self) -> Any:
+        return self._said("possible_goal_generator", None)
+
+    def _said(self, attribute: str, otherwise: Any) -> Any:
+        return getattr(self.world, attribute, otherwise)
+
+    # --- states and transitions ---------------------------------------------------------------------------------------
+
+    def initial_state(self) -> Any:
+        if hasattr(self.world, "initial_state"):
+            return self.world.initial_state()
+        self.world.reset()
+        return self.world.get_state()
+
+    def transitions(self, state: Any, profile: Sequence[int]) -> Transitions | None:
+        found: Transitions | None = self.world.transition_probabilities(state, list(profile))
+        return found
+
+    @property
+    def is_time_homogeneous(self) -> bool:
+        return self._said("time_homogeneous", False) is True
+
+    @property
+    def packed(self) -> PackedWorld | None:
+        return None
+
+    def states_in_own_order(self) -> Sequence[Any] | None:
+        found: Sequence[Any] | None = self.world.get_dag()[0] if callable(self._said("get_dag", None)) else None
+        return found
+
+    # --- durations ----------------------------------------------------------------------------------------------------
+
+    @property
+    def has_own_durations(self) -> bool:
+        if "transition_durations" in getattr(self.world, "__dict__", {}):
+            return True
+        own = getattr(type(self.world), "transition_durations", None)
+        return own is not None and own is not WorldModel.transition_durations
+
+    def durations(self, state: Any, profile: Sequence[int], transitions: Transitions) -> Sequence[float]:
+        found: Sequence[float] = self.world.transition_durations(state, list(profile), transitions)
+        return found
+
+    # --- identity -----------------------------------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        kind = type(self.world)
+        return f"a Python world, {kind.__module__}.{kind.__qualname__}"
+
+    @property
+    def name(self) -> str | None:
+        return None
+
+    @property
+    def content(self) -> bytes | None:
+        """``content_key`` of the world, a text or a method that returns one."""
+        given = self._said("content_key", None)
+        return None if given is None else str(given() if callable(given) else given).encode()
+
+    @property
+    def hashed(self) -> list[Any]:
+        return ["world", type(self.world), attributes_of(self.world)]
+
+    @property
+    def added_attributes(self) -> dict[str, Any] | None:
+        return None
+
+    @property
+    def may_remember(self) -> bool:
+        return True
+
+    # --- the horizon --------------------------------------------------------------------------------------------------
+
+    @property
+    def max_steps(self) -> int | None:
+        found: int | None = self._said("max_steps", None)
+        return found
+
+    @property
+    def free_horizon(self) -> int | None:
+        return None
+
+    def with_horizon(self, steps: int) -> Any:
+        raise ValueError(f"{short_repr(self.world)} cannot be given another horizon; make a world that has it")
+
+    # --- what stores keep ---------------------------------------------------------------------------------------------
+
+    @property
+    def mapping(self) -> dict[str, Any] | None:
+        return None
+
+    @property
+    def state_format(self) -> str | None:
+        return None
+
+    @property
+    def encode_state(self) -> Callable[[Any], Any] | None:
+        found: Callable[[Any], Any] | None = self._said("encode_state", None)
+        return found
+
+    @property
+    def decode_state(self) -> Callable[[Any], Any] | None:
+        found: Callable[[Any], Any] | None = self._said("decode_state", None)
+        return found
+
+    # --- looking at states --------------------------------------------------------------------------------------------
+
+    @property
+    def grid(self) -> GridWorld | None:
+        return None
+
+    @property
+    def fields(self) -> Callable[[KeyArray], StateFields] | None:
+        return None
+
+    @property
+    def picture(self) -> Callable[[Any, int], Picture] | None:
+        """The world's own ``picture(state)``, which knows nothing of the size of a cell."""
+        return self._own_picture if callable(self._said("picture", None)) else None
+
+    def _own_picture(self, state: Any, tile: int) -> Picture:
+        picture = np.asarray(self.world.picture(state))
+        if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+            raise TypeError(
+                f"picture({short_repr(state)}) gave {picture.dtype} of shape {picture.shape}; expected uint8 of shape "
+                "(height, width, 3)"
+            )
+        return picture
+
+
+class UnknownModel(PythonModel):
+    """Stands for a world written in Python that is not at hand; its store knows states and transitions, and no more."""
+
+    title = "a Python world"
+
+
+def attributes_of(world: Any) -> list[tuple[str, Any]]:
+    """What is on a world, but for what planning left there."""
+    state = object.__getstate__(world)  # attributes, or a pair of attributes and slots
+    parts = state if isinstance(state, tuple) else (state,)
+    found = {name: value for part in parts if part for name, value in part.items() if name not in NOT_PART_OF_A_WORLD}
+    content: Any = None
+    if isinstance(world, dict):
+        content = dict(world)
+    elif isinstance(world, tuple | list):
+        content = list(world)
+    return [*sorted(found.items(), key=lambda item: item[0]), ("", content)]
