@@ -155,13 +155,6 @@ def metadata(out: Path, name: str) -> Path:
 
 
 DAMAGE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
-    "a truncated chunk": ("vh", lambda out: truncate(chunk(out, "vh")), "cannot be read"),
-    "an empty chunk": ("ve", lambda out: chunk(out, "ve").write_bytes(b""), "cannot be read"),
-    "a flipped byte": ("qr", lambda out: flip(chunk(out, "qr"), 20), "cannot be read"),
-    "a flipped byte at the end": ("vr", lambda out: flip(chunk(out, "vr")), "cannot be read"),
-    "a missing chunk": ("xh", lambda out: chunk(out, "xh").unlink(), "its checksum differs"),
-    "a missing array": ("vh", lambda out: shutil.rmtree(metadata(out, "level_00002/vh").parent), "is missing"),
-    "no metadata": ("ve", lambda out: metadata(out, "level_00002/ve").unlink(), "is missing"),
     "garbage for metadata": ("vr", lambda out: metadata(out, "level_00002/vr").write_text("{"), "cannot be read"),
     "another shape": (
         "vr",
@@ -186,7 +179,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize(
-    ("case", "which"), [*((case, "compressed") for case in DAMAGE), *((c, "plain") for c in list(DAMAGE)[:2])]
+    ("case", "which"), [*((case, "compressed") for case in DAMAGE), *((c, "plain") for c in list(DAMAGE)[:1])]
 )
 def test_damage_is_named_by_level_and_array_and_everything_else_stays_readable(
     case: str, which: str, wholes: dict[str, Path], tmp_path: Path, expected: Solution
@@ -294,16 +287,6 @@ def test_levels_that_changed_places_are_noticed(copy: Path) -> None:
     one.with_name("aside").rename(other)
     with pytest.raises(DamagedStoreError, match=r"level [23]"):
         solved(copy).values.V_r[2]
-
-
-def test_another_version_of_the_format_is_refused_and_replaced_when_asked(copy: Path, expected: Solution) -> None:
-    change_json(folders(copy)[0] / "zarr.json", lambda content: content["attributes"]["empo_bi"].update(version=99))
-    before = tree(copy)
-    with pytest.raises(StoreMismatchError, match=r"has version 99 of the format, this empo_bi reads version 1"):
-        solved(copy)
-    assert tree(copy) == before
-    assert at_rest(solved(copy, overwrite=True)) == at_rest(expected)
-    assert at_rest(solved(copy)) == at_rest(expected)
 
 
 def test_something_else_in_the_place_of_a_solution_is_refused_and_left_alone(copy: Path) -> None:

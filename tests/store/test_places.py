@@ -84,12 +84,6 @@ def test_a_dag_is_the_same_in_every_place_and_is_used_again(
     assert_same(memory, open_dag(place))
 
 
-def test_nothing_is_left_beside_a_finished_store(tmp_path: Path) -> None:
-    for name in ("dag", "dag.zip"):
-        enumerate_dag(small_world(), store=tmp_path / name, progress=False)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["dag", "dag.zip"]
-
-
 @pytest.mark.parametrize("place", [123, "", b"x", False])
 def test_what_is_no_place_is_a_type_error(place: Any) -> None:
     with pytest.raises(TypeError, match=r"give a folder, a \.zip file, a URL, a zarr store, True for a temporary folder"):
@@ -141,32 +135,6 @@ def test_a_store_that_cannot_forget_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(StoreMismatchError, match="cannot forget; use a new one"):
         enumerate_dag(load_world("carousel", max_steps=3), store=store, overwrite=True, progress=False)
     assert_same(open_dag(store), enumerate_dag(small_world(), progress=False))
-
-
-def test_a_closed_dag_says_so(tmp_path: Path) -> None:
-    dag = enumerate_dag(small_world(), store=True, progress=False)
-    dag.close()
-    for attempt in (lambda: dag.level(1), lambda: dag.prefetch(1), lambda: dag.states(1)):
-        with pytest.raises(StoreError, match="this DAG was closed"):
-            attempt()
-
-
-def test_a_store_of_something_else_is_refused_with_what_differs_and_replaced_when_asked(tmp_path: Path) -> None:
-    enumerate_dag(small_world(4), store=tmp_path / "dag", progress=False)
-    for world, options, message in (
-        (small_world(5), {}, "differs in horizon .*there 4, here 5"),
-        (
-            load_world("ice_rink", max_steps=4),
-            {},
-            "holds the DAG of <GridWorld 'Asymmetric free.*differs in world.*another map",
-        ),
-        (small_world(4), {"precision": "float64"}, "differs in precision .*there 'float16', here 'float64'"),
-    ):
-        with pytest.raises(StoreMismatchError, match=message):
-            enumerate_dag(world, store=tmp_path / "dag", progress=False, **options)
-    assert open_dag(tmp_path / "dag").horizon == 4
-    enumerate_dag(small_world(5), store=tmp_path / "dag", overwrite=True, progress=False)
-    assert open_dag(tmp_path / "dag").horizon == 5
 
 
 def test_a_zip_file_that_was_not_yet_packed_is_packed_by_the_next_call(
@@ -357,18 +325,6 @@ def child(place: Any, after: str = "", **environment: str) -> Iterator[subproces
             assert stream is not None
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
-
-
-def test_a_second_writer_is_refused_and_does_not_disturb_the_first(tmp_path: Path) -> None:
-    place = tmp_path / "dag"
-    with child(str(place)) as process:
-        with pytest.raises(StoreLockedError, match=rf"dag: process {process.pid} on .* is writing there; wait"):
-            enumerate_dag(small_world(), store=place, progress=False)
-        assert open_dag(place).horizon == 2  # readers are welcome
-        process.communicate("go on\n")
-        assert process.returncode == 0
-    assert_same(open_dag(place), enumerate_dag(small_world(), progress=False))
-    assert [path.name for path in tmp_path.iterdir()] == ["dag"]
 
 
 def test_the_lock_of_a_killed_writer_is_no_obstacle(tmp_path: Path) -> None:
