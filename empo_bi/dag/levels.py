@@ -122,10 +122,6 @@ class InMemory:
     def finish(self) -> None:
         self.is_finished = True
 
-    def _check_unfinished(self) -> None:
-        if self.is_finished:
-            raise ValueError("a level was put after the end; these levels are finished")
-
     def damaged(self, problem: str) -> Exception:
         return RuntimeError(f"{problem}; please report this")
 
@@ -166,7 +162,8 @@ class MemoryLevels(InMemory):
         return None
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
-        self._check_unfinished()
+        if self.is_finished:
+            raise ValueError("a level was put after the end; these levels are finished")
         check_ascending(self.sizes[-1].value if self.sizes else None, piece.value)
         self._slices.append(piece)
         self.sizes.append(LevelSizes.of(piece))

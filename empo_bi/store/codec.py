@@ -6,11 +6,13 @@ not written again. Integers take the narrowest type that holds them, bits are pa
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.dag.levels import LevelSizes
 from empo_bi.dag.slices import Bodies, BodySlice, IndexArray
 from empo_bi.store.json_states import JsonStates
 
@@ -117,3 +119,19 @@ def _get_bodies(fields: dict[str, Any], arrays: Arrays, name: str) -> Bodies:
     """``fields[name]`` is a range, or the name of the array that has the numbers."""
     found = fields[name]
     return range(*found) if isinstance(found, list) else arrays[found].astype(np.int64)
+
+
+# --- sizes, from commit markers alone ------------------------------------------------------------------------------------
+
+_WHEN_READ = {"succ": 4, "members": 8, "added": 8, "expanded": 8}  # bytes of numbers that are narrower on disk
+
+
+def sizes_of(marker: dict[str, Any]) -> LevelSizes:
+    nbytes = sum(nbytes_when_read(name, about) for name, about in marker["arrays"].items())
+    counts = {name: marker[name] for name in ("value", "n_states", "n_bodies", "n_expanded", "n_transitions")}
+    return LevelSizes(**counts, nbytes=nbytes, known=marker["n_known"])
+
+
+def nbytes_when_read(name: str, about: dict[str, Any]) -> int:
+    """An array when it has been read."""
+    return int(math.prod(about["shape"]) * _WHEN_READ.get(name, np.dtype(about["dtype"]).itemsize))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from empo_bi.errors import DamagedStoreError, StoreMismatchError
 from empo_bi.runtime.printable import one_line
-from empo_bi.runtime.wording import short_repr
 from empo_bi.store.layout import DAG_KIND, FINISHED, spoken
+from empo_bi.store.manifest import refuse_other_content
 from empo_bi.store.records import Json, shown
 from empo_bi.store.zarr_files import ZarrFiles
 
@@ -20,18 +20,8 @@ def check_content(name: str, asked: Json, found: Json, *, is_finished: bool) -> 
     parts = ["world", "horizon", "levels", "precision", *(() if is_finished else ("goals",))]
     other = [part for part in parts if asked["content"].get(part) != found["content"].get(part)]
     if other:
-        there, here = found["content"], asked["content"]
-        details = "; ".join(
-            "world: another map, or another source of its file, global values or attributes"
-            if part == "world"
-            else f"{part}: there {short_repr(there.get(part), 44)}, here {short_repr(here.get(part), 44)}"
-            for part in other
-        )
-        raise StoreMismatchError(
-            f"{name}: holds the DAG of {one_line(found['title'])}, which differs in {', '.join(other)} from what is "
-            f"asked for ({details}). Choose another place, or replace it with overwrite=True (--overwrite)"
-            + (_IF_EQUAL if "world" in other and found["world"] is None else "")
-        )
+        hint = _IF_EQUAL if "world" in other and found["world"] is None else ""
+        refuse_other_content(name, f"the DAG of {one_line(found['title'])}", found["content"], asked["content"], other, hint)
     if asked["content"]["world"] is None:
         raise StoreMismatchError(
             f"{name}: cannot tell whether this store was made for the same world; give the world an attribute or "

@@ -17,26 +17,16 @@ CHUNK_BYTES = 4 << 20  # large enough to stream, small enough to compress in the
 
 @dataclass(frozen=True)
 class StoreKind:
-    """What tells one kind of store from another: its format, its names, and the words of its messages.
-
-    Attributes
-    ----------
-    format, version : as the manifest says them
-    noun, maker : what the store is called, and the call that makes it
-    remedy : what to do about damage
-    ahead : how groups are called that have what is needed to continue after a level
-    closed : what is wrong, and what to do, where somebody reads what was closed
-    has_guests : whether a store is continued although somebody has put files of their own into its folder
-    """
+    """What tells one kind of store from another: its format, its names, and the words of its messages."""
 
     format: str
     version: int
-    noun: str
-    maker: str
-    remedy: str
-    ahead: str
-    closed: str
-    has_guests: bool
+    noun: str  # what the store is called
+    maker: str  # the call that makes it
+    remedy: str  # what to do about damage
+    ahead: str  # how groups are called that have what is needed to continue after a level
+    closed: str  # what is wrong, and what to do, where somebody reads what was closed
+    has_guests: bool  # whether a store is continued although somebody has put files of their own into its folder
     others: str = ""  # names of further groups, a regular expression
 
     def ahead_name(self, t: int) -> str:

@@ -46,6 +46,20 @@ def _check_format(name: str, kind: StoreKind, manifest: Json) -> None:
         )
 
 
+def refuse_other_content(name: str, holds: str, there: Json, here: Json, parts: Iterable[str], hint: str = "") -> None:
+    """Complain of the parts in which the content that is there differs from that which is asked for."""
+    details = "; ".join(
+        "world: another map, or another source of its file, global values or attributes"
+        if part == "world"
+        else f"{part}: there {short_repr(there.get(part), 44)}, here {short_repr(here.get(part), 44)}"
+        for part in parts
+    )
+    raise StoreMismatchError(
+        f"{name}: holds {holds}, which differs in {', '.join(parts)} from what is asked for ({details}). Choose another "
+        f"place, or replace it with overwrite=True (--overwrite){hint}"
+    )
+
+
 def refuse_strangers(name: str, kind: StoreKind, names: Iterable[str]) -> None:
     """Never write among, or over, what is not ours."""
     strangers = sorted(name for name in names if not kind.is_our_name(name))

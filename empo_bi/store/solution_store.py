@@ -13,14 +13,14 @@ import numpy as np
 from zarr.abc.store import Store
 
 from empo_bi.dag.slices import Bodies
-from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError
+from empo_bi.errors import DamagedStoreError, StoreError
 from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG
-from empo_bi.runtime.wording import short_repr
 from empo_bi.store.cache import LevelCache, held_weakly
 from empo_bi.store.encoded import Compression, Json
 from empo_bi.store.layout import ROOT, SOLUTION_KIND, level_name
 from empo_bi.store.levelled import LevelledStore
 from empo_bi.store.location import Place
+from empo_bi.store.manifest import refuse_other_content
 from empo_bi.store.records import check_abouts, check_solution_manifest, check_solution_marker
 from empo_bi.store.solution_rules import SolutionRules, check_table
 from empo_bi.store.solved_levels import ARRAYS, Array, Arrays, rows_at
@@ -264,11 +264,4 @@ def _check_content(name: str, asked: Json, found: Json) -> None:
             f"{SOLUTION_KIND.remedy}"
         )
     if other:
-        details = "; ".join(
-            f"{part}: there {short_repr(found['content'].get(part), 60)}, here {short_repr(asked['content'][part], 60)}"
-            for part in other
-        )
-        raise StoreMismatchError(
-            f"{name}: holds a solution that differs in {', '.join(other)} from what is asked for ({details}). Choose "
-            "another place, or replace it with overwrite=True"
-        )
+        refuse_other_content(name, "a solution", found["content"], asked["content"], other)
