@@ -201,7 +201,8 @@ class LevelledStore(ABC):
         if not self.place.reads_zip_file and self._leftovers():
             with contextlib.suppress(OSError):  # read-only, or somebody is making it anew
                 files = ZarrFiles(self.place.name, self.place.for_writing(), self.kind.remedy)
-                for name in self._leftovers():
+                is_whole = set(files.names()).issuperset(level_name(self._level(n)) for n in range(len(self)))
+                for name in self._leftovers() if is_whole else ():  # or somebody has begun anew meanwhile
                     files.delete(name)
             self.place.release()
         self.place.tidy()

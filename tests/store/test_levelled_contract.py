@@ -332,6 +332,20 @@ def test_what_a_killed_writer_left_is_removed(kind: Kind, where: Any) -> None:
     assert not any(name.startswith(f"{kind.store.kind.ahead}_00009") for name in files_at(where))
 
 
+@pytest.mark.parametrize("where", ["folder", "URL", "URL of a disk"], indirect=True)
+def test_what_was_left_beside_finished_levels_goes_unless_somebody_has_begun_anew(kind: Kind, where: Any) -> None:
+    kind.filled(where).close()
+    files, left = files_at(where), {f"{kind.store.kind.ahead}_00001/zarr.json": b"{}"}
+    put_files(where, files | left)
+    found = kind.opened(where)
+    put_files(where, {name: data for name, data in (files | left).items() if not name.startswith("level_00000")})
+    found.tidy()
+    assert files_at(where).keys() & left
+    put_files(where, files | left)
+    assert kind.made(where).is_finished
+    assert files_at(where) == files
+
+
 @where_it_is_kept
 def test_nothing_is_there(kind: Kind, where: Any) -> None:
     with pytest.raises(StoreNotFoundError):
