@@ -51,19 +51,17 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     - **Goals** are compared by ``==`` and ``hash``; ``is_achieved(state)`` is True or False (or 1 or 0), their weights are
       finite and 0 or more.
 
-    What a world may have beyond that, all of it optional:
+    What a world may have beyond that:
 
-    ==============================================  =============================================================
-    ``human_agent_indices, robot_agent_indices``     who is what
-    ``possible_goal_generator``                      what humans may want: ``generate(state, human)``
-    ``action_names``                                 names of the actions, in messages, tables and pictures
-    ``time_homogeneous``                             a promise that makes the planners faster, see below
-    ``transition_durations``                         how long transitions take, where that is not 1
-    ``encode_state, decode_state``                   states as JSON values and back, for stores on disk
-    ``content_key``                                  a text (or a method that gives one) that tells this world from others
-    ``max_steps``                                    the horizon, for messages
-    ``picture(state)``                               (height, width, 3) uint8, for films
-    ==============================================  =============================================================
+    - ``human_agent_indices`` and ``robot_agent_indices``: who is what.
+    - ``possible_goal_generator``: what humans may want; its ``generate(state, human)`` yields ``(goal, weight)`` pairs.
+    - ``action_names``: a name for each action, for messages, tables and pictures.
+    - ``time_homogeneous``: a promise that makes the planners faster, see below.
+    - ``transition_durations(state, actions, transitions)``: how long each transition takes, where that is not 1.
+    - ``encode_state(state)`` and ``decode_state(value)``: states as JSON values and back, for stores on disk.
+    - ``content_key``: a text (or a method that returns one) that tells this world from others.
+    - ``max_steps``: the horizon, for messages and batches.
+    - ``picture(state)``: a (height, width, 3) array of uint8, for films.
 
     Attributes
     ----------
