@@ -71,10 +71,10 @@ def actions(sample: Sample) -> Finding:
     accepted = [what for what, profile in wrong.items() if not _is_refused(sample.model, sample.going_on[0], profile)]
     if accepted:
         return Finding(
-            "profiles that cannot be are answered",
-            [f"transition_probabilities takes {', '.join(accepted)}; raise an error, or a slip in a caller goes unnoticed"],
+            "wrong action profiles are accepted",
+            [f"transition_probabilities accepts {', '.join(accepted)}; raise an error, or a slip in a caller goes unnoticed"],
         )
-    return Finding("profiles that cannot be are refused")
+    return Finding("wrong action profiles are refused")
 
 
 def _is_refused(model: Model, state: Any, profile: list[int]) -> bool:

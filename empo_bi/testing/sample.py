@@ -83,7 +83,7 @@ def sample_of(model: Model, n_states: int, seed: int, level_fct: LevelFunction |
 def some_profiles(model: Model, rng: random.Random) -> list[list[int]]:
     """All action profiles, or so many random ones, the first and the last among them."""
     n_agents, n_actions = sizes_of(model)
-    if n_actions**n_agents <= MAX_PROFILES:
+    if model.n_profiles <= MAX_PROFILES:
         return model.profiles
     chosen = [[rng.randrange(n_actions) for _ in range(n_agents)] for _ in range(MAX_PROFILES - 2)]
     return [[0] * n_agents, *chosen, [n_actions - 1] * n_agents]

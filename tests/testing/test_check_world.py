@@ -65,13 +65,13 @@ def test_the_report_prints_well() -> None:
         "a Python world, planning_worlds.Ring: keeps the contract (all 17 states looked at)",
         "  agents       3 agents with 2 actions; humans [0, 2], robots [1]",
         "  states       17 states, 7 of them terminal, all hashable",
-        "  actions      profiles that cannot be are answered",
+        "  actions      wrong action profiles are accepted",
         "  transitions  136 questions, asked twice, in another order: the same answers",
         "  levels       as level_fct says; every successor is on a higher one",
         "  durations    1 each",
     ]
     assert len(found.notes) == 1
-    assert "takes action 2 (there are 0 to 1), action -1, 4 actions for 3 agents" in found.notes[0]
+    assert "accepts action 2 (there are 0 to 1), action -1, 4 actions for 3 agents" in found.notes[0]
 
 
 def test_the_sample_is_as_large_as_asked_and_goes_deep() -> None:
@@ -556,7 +556,7 @@ class Powerless(Line):
     ("kind", "note"),
     [
         (Sets, "only in memory: .* is a frozenset, which JSON cannot keep"),
-        (Lax, "takes action 2 .* raise an error, or a slip in a caller goes unnoticed"),
+        (Lax, "accepts action 2 .* raise an error, or a slip in a caller goes unnoticed"),
         (Goalless, "no humans with goals"),
         (Endless, "no terminal state was met; does the world ever end"),
         (Powerless, "a human has no goal of positive weight"),
