@@ -70,7 +70,9 @@ def actions(sample: Sample) -> Finding:
     }
     accepted = [what for what, profile in wrong.items() if not _is_refused(sample.model, sample.going_on[0], profile)]
     if accepted:
-        note = f"transition_probabilities accepts {', '.join(accepted)}; raise an error, or a slip in a caller goes unnoticed"
+        note = (
+            f"transition_probabilities accepts {', '.join(accepted)}; raise an error, or a slip in a caller goes unnoticed"
+        )
         return Finding("wrong action profiles are accepted", [note])
     return Finding("wrong action profiles are refused")
 
