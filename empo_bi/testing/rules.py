@@ -22,6 +22,7 @@ from empo_bi.solving.argument_checks import checked_agents
 from empo_bi.store.json_states import JsonStates
 from empo_bi.testing.sample import Answer, Sample, answer_to, attribute_digests, present_state
 from empo_bi.world.as_model import Model
+from empo_bi.world.model import State
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def actions(sample: Sample) -> Finding:
     return Finding("wrong action profiles are refused")
 
 
-def _is_refused(model: Model, state: Any, profile: list[int]) -> bool:
+def _is_refused(model: Model, state: State, profile: list[int]) -> bool:
     try:
         model.transitions(state, profile)
     except Exception:  # whatever a user's function raises
@@ -115,7 +116,7 @@ def transitions(sample: Sample) -> Finding:
     return Finding(f"{counted(len(questions), 'question')}, asked twice, in another order: the same answers")
 
 
-def _check_same_start(model: Model, start: Any) -> None:
+def _check_same_start(model: Model, start: State) -> None:
     again = model.initial_state()
     if again != start or hash(again) != hash(start):
         raise InvalidWorldError(
@@ -124,7 +125,7 @@ def _check_same_start(model: Model, start: Any) -> None:
         )
 
 
-def _check_same(state: Any, profile: list[int], first: Answer, again: Answer) -> None:
+def _check_same(state: State, profile: list[int], first: Answer, again: Answer) -> None:
     if first == again and [hash(after) for _, after in first or ()] == [hash(after) for _, after in again or ()]:
         return
     pairs = zip(first or (), again or (), strict=False)
@@ -276,7 +277,7 @@ def goals(sample: Sample) -> Finding:
     return Finding(f"{counted(len(known), 'goal')} of {counted(len(humans), 'human')}", notes if without else [])
 
 
-def _goals_of(generator: Any, state: Any, human: int) -> list[tuple[Any, float]]:
+def _goals_of(generator: Any, state: State, human: int) -> list[tuple[Any, float]]:
     where = f"generate({short_repr(state)}, {human})"
     given = list(generator.generate(state, human))
     try:
@@ -297,7 +298,7 @@ def _goals_of(generator: Any, state: Any, human: int) -> list[tuple[Any, float]]
     return pairs
 
 
-def _check_same_goals(first: list[tuple[Any, float]], again: list[tuple[Any, float]], state: Any, human: int) -> None:
+def _check_same_goals(first: list[tuple[Any, float]], again: list[tuple[Any, float]], state: State, human: int) -> None:
     if first != again:
         raise InvalidWorldError(
             f"generate({short_repr(state)}, {human}) gave {short_repr(first)} at first and {short_repr(again)} when asked "
@@ -311,7 +312,7 @@ def _check_same_goals(first: list[tuple[Any, float]], again: list[tuple[Any, flo
         )
 
 
-def _check_attainment(goal: Any, state: Any) -> None:
+def _check_attainment(goal: Any, state: State) -> None:
     first, again = goal.is_achieved(state), goal.is_achieved(state)
     where = f"{short_repr(goal)}.is_achieved({short_repr(state)})"
     if not isinstance(first, bool | int | np.bool_ | np.integer) or first not in (0, 1):

@@ -13,12 +13,13 @@ from empo_bi.dag.python_world import LevelFunction, asked, checked, ended_for_so
 from empo_bi.errors import InvalidWorldError
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.world.as_model import Model
+from empo_bi.world.model import State
 from empo_bi.world.python_model import attributes_of
 
 MAX_PROFILES = 64  # that are asked about in each state
 TOLERANCE = 1e-12  # on the sum of probabilities; planners accept more, and renormalise
 
-Answer = list[tuple[float, Any]] | None  # (probability, successor) pairs as given, None at a terminal state
+Answer = list[tuple[float, State]] | None  # (probability, successor) pairs as given, None at a terminal state
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Sample:
     seed: int
 
     @property
-    def states(self) -> list[Any]:
+    def states(self) -> list[State]:
         return list(self.answers)
 
     @property
@@ -52,7 +53,7 @@ class Sample:
         """States that are not terminal."""
         return [state for state, answers in self.answers.items() if answers[0] is not None]
 
-    def transitions(self) -> Iterator[tuple[Any, list[int], Any]]:
+    def transitions(self) -> Iterator[tuple[State, list[int], State]]:
         """``(state, profile, successor)`` of all transitions that were found, those of probability 0 left out."""
         for state, answers in self.answers.items():
             for profile, answer in zip(self.profiles, answers, strict=True):
@@ -106,7 +107,7 @@ def sizes_of(model: Model) -> tuple[int, int]:
     return n_agents, n_actions
 
 
-def answers_about(model: Model, profiles: list[list[int]], state: Any) -> list[Answer]:
+def answers_about(model: Model, profiles: list[list[int]], state: State) -> list[Answer]:
     """What the world says of a state, each answer checked by itself and all together."""
     answers = [answer_to(model, state, profile) for profile in profiles]
     if any(answer is not None for answer in answers):
@@ -116,7 +117,7 @@ def answers_about(model: Model, profiles: list[list[int]], state: Any) -> list[A
     return answers
 
 
-def answer_to(model: Model, state: Any, profile: list[int]) -> Answer:
+def answer_to(model: Model, state: State, profile: list[int]) -> Answer:
     """Checked: pairs of a probability and a hashable state, which sum to 1."""
     before = hash(state)
     answer = asked(model, state, profile)
@@ -140,7 +141,7 @@ def answer_to(model: Model, state: Any, profile: list[int]) -> Answer:
     return [(float(probability), successor) for probability, successor in answer]
 
 
-def check_hash(what: str, state: Any) -> None:
+def check_hash(what: str, state: State) -> None:
     try:
         hash(state)
     except TypeError as error:
@@ -154,7 +155,7 @@ def attribute_digests(model: Model) -> dict[str, str | None]:
     return {name: digest_of_content(value) for name, value in attributes_of(model.world)}
 
 
-def present_state(model: Model) -> Any:
+def present_state(model: Model) -> State | None:
     """Where a world that is also an environment is now; None for others."""
     get_state = getattr(model.world, "get_state", None)
     return get_state() if callable(get_state) else None

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-Transitions = list[tuple[float, Any]]
+State = Any  # any hashable object
+Transitions = list[tuple[float, State]]
 
 PROBABILITY_TOLERANCE = 1e-6  # on the sum of a profile's probabilities; what is accepted is renormalised
 
@@ -30,7 +31,7 @@ class World(Protocol):
     def action_space(self) -> Any:
         """With ``n``, the number of actions of every agent."""
 
-    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+    def transition_probabilities(self, state: State, actions: Any) -> Any:
         """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
 
 
@@ -77,18 +78,18 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     time_homogeneous = False
 
     @abstractmethod
-    def get_state(self) -> Hashable:
+    def get_state(self) -> State:
         """The present state, hashable and complete."""
 
     @abstractmethod
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: State) -> None:
         """Go to a state."""
 
     @abstractmethod
-    def transition_probabilities(self, state: Any, actions: Sequence[int]) -> Transitions | None:
+    def transition_probabilities(self, state: State, actions: Sequence[int]) -> Transitions | None:
         """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
 
-    def initial_state(self) -> Any:
+    def initial_state(self) -> State:
         """The state after ``reset``; the present state is kept."""
         present = self.get_state()
         self.reset()
@@ -96,16 +97,16 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
         self.set_state(present)
         return start
 
-    def is_terminal(self, state: Any = None) -> bool:
+    def is_terminal(self, state: State = None) -> bool:
         """Whether nothing can follow (asked with action 0 for everybody)."""
         state = self.get_state() if state is None else state
         return self.transition_probabilities(state, [0] * len(self.agents)) is None
 
-    def transition_durations(self, state: Any, actions: Sequence[int], transitions: Transitions) -> list[float]:
+    def transition_durations(self, state: State, actions: Sequence[int], transitions: Transitions) -> list[float]:
         """How long each of the transitions takes, 1 unless a world says otherwise."""
         return [1.0] * len(transitions)
 
-    def terminal_duration(self, state: Any) -> float:
+    def terminal_duration(self, state: State) -> float:
         return 1.0
 
     def step(self, actions: Sequence[int]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
