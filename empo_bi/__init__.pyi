@@ -3,6 +3,7 @@ from . import analysis as analysis
 from . import errors as errors
 from . import events as events
 from . import goals as goals
+from . import testing as testing
 from . import worlds as worlds
 from .batch.batch import run_batch as run_batch
 from .compat import compute_human_policy_prior as compute_human_policy_prior

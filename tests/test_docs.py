@@ -24,6 +24,9 @@ PAGES = ["README.md", "worlds/README.md", *sorted(str(path.relative_to(ROOT)) fo
 MODULES = [
     "empo_bi.worlds",
     "empo_bi.events",
+    "empo_bi.testing",
+    "empo_bi.testing.check",
+    "empo_bi.world.as_model",
     "empo_bi.world.fields",
     "empo_bi.world.gridworld",
     "empo_bi.world.pettingzoo",

@@ -89,11 +89,14 @@ class DerivedExplorer(PythonExplorer):
         successors = [np.unique(succ_K[a:b]).tolist() for a, b in itertools.pairwise(starts.tolist())]
         level_N, on_cycle = longest_paths(successors)
         if on_cycle is not None:
-            raise InvalidWorldError(
-                f"the world has a cycle through {short_repr(states[on_cycle])}; time has to move forward: put a step "
-                "counter into the state"
-            )
+            raise has_cycle(states[on_cycle])
         return level_N
+
+
+def has_cycle(state: Any) -> InvalidWorldError:
+    return InvalidWorldError(
+        f"the world has a cycle through {short_repr(state)}; time has to move forward: put a step counter into the state"
+    )
 
 
 def longest_paths(successors: list[list[int]]) -> tuple[IndexArray, int | None]:

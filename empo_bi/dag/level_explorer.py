@@ -15,13 +15,15 @@ from empo_bi.dag.python_explorer import PythonExplorer
 from empo_bi.dag.python_world import (
     LevelFunction,
     PythonBlock,
+    level_of,
+    not_higher,
 )
 from empo_bi.dag.slices import (
     BodySlice,
     as_array,
     bodies_from,
 )
-from empo_bi.errors import InvalidWorldError, StoreMismatchError
+from empo_bi.errors import StoreMismatchError
 from empo_bi.runtime.wording import short_repr
 from empo_bi.world.as_model import Model
 
@@ -39,18 +41,7 @@ class LevelExplorer(PythonExplorer):
         self._add(self.start, self._level_of(self.start))
 
     def _level_of(self, state: Any) -> int:
-        try:
-            level = self._level_fct(state)
-        except Exception as error:
-            error.add_note(f"(level_fct was asked about state {short_repr(state)})")
-            raise
-        try:
-            whole = int(level)
-        except (TypeError, ValueError, OverflowError):
-            whole = None
-        if whole is None or whole != level:
-            raise InvalidWorldError(f"level_fct gives {short_repr(level)} for {short_repr(state)}; levels are whole numbers")
-        return whole
+        return level_of(self._level_fct, state)
 
     def _add(self, state: Any, level: int) -> int:
         number = self._number_of[state] = self.count(state)
@@ -89,10 +80,7 @@ class LevelExplorer(PythonExplorer):
         level = self._level_of(successor)
         if level <= value:
             row, profile = block.origin(local)
-            raise InvalidWorldError(
-                f"{short_repr(successor)} on level {level} follows {short_repr(states[first + row])} on level {value} "
-                f"under profile {self.profiles[profile]}; level_fct has to give every successor a higher level"
-            )
+            raise not_higher(successor, level, states[first + row], value, self.profiles[profile])
         return self._add(successor, level)
 
     def check(self, heads: Iterable[BodySlice]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from empo_bi.errors import InvalidWorldError
 from empo_bi.runtime.wording import short_repr
-from empo_bi.world.model import PROBABILITY_TOLERANCE
+from empo_bi.world.model import PROBABILITY_TOLERANCE, State
 
 if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB each
     from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
@@ -23,7 +23,30 @@ if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB
 LevelFunction = Callable[[Any], int]
 
 
-def is_terminal(model: Model, state: Any, profiles: Sequence[list[int]]) -> bool:
+def level_of(level_fct: LevelFunction, state: State) -> int:
+    """What the user's function says of a state: a whole number."""
+    try:
+        level = level_fct(state)
+    except Exception as error:
+        error.add_note(f"(level_fct was asked about state {short_repr(state)})")
+        raise
+    try:
+        whole = int(level)
+    except (TypeError, ValueError, OverflowError):
+        whole = None
+    if whole is None or whole != level:
+        raise InvalidWorldError(f"level_fct gives {short_repr(level)} for {short_repr(state)}; levels are whole numbers")
+    return whole
+
+
+def not_higher(successor: State, level: int, state: State, value: int, profile: list[int]) -> InvalidWorldError:
+    return InvalidWorldError(
+        f"{short_repr(successor)} on level {level} follows {short_repr(state)} on level {value} "
+        f"under profile {profile}; level_fct has to give every successor a higher level"
+    )
+
+
+def is_terminal(model: Model, state: State, profiles: Sequence[list[int]]) -> bool:
     """Whether nothing follows; one profile tells, since a state has successors for all or for none."""
     return model.transitions(state, profiles[0]) is None
 
@@ -53,7 +76,7 @@ class PythonBlock:
         return divmod(row, self.count_SJ.shape[1])
 
 
-def expand_states(model: Model, profiles: Sequence[list[int]], states: Sequence[Any]) -> PythonBlock:
+def expand_states(model: Model, profiles: Sequence[list[int]], states: Sequence[State]) -> PythonBlock:
     """All that may follow each of the states, checked.
 
     Raises
@@ -66,18 +89,15 @@ def expand_states(model: Model, profiles: Sequence[list[int]], states: Sequence[
     local: list[int] = []
     probabilities: list[float] = []
     for state in states:
-        answers = [_answer(model, state, profile) for profile in profiles]
+        answers = [asked(model, state, profile) for profile in profiles]
         if all(answer is None for answer in answers):
             counts.append([])
             continue
         row = []
         for profile, answer in zip(profiles, answers, strict=True):
             if answer is None:
-                raise InvalidWorldError(
-                    f"profile {profile} has no transitions in {short_repr(state)} although others have; a state is terminal "
-                    "for all profiles or for none: return None for all, or let the profile lead somewhere"
-                )
-            pairs = _checked(state, profile, answer)
+                raise ended_for_some(state, profile)
+            pairs = checked(state, profile, answer)
             row.append(len(pairs))
             for probability, successor in pairs:
                 local.append(_number(place_of, successor, state, profile))
@@ -90,12 +110,13 @@ def expand_states(model: Model, profiles: Sequence[list[int]], states: Sequence[
     )
 
 
-def expand_states_of(asked: tuple[Model, Sequence[list[int]]], states: Sequence[Any]) -> PythonBlock:
+def expand_states_of(question: tuple[Model, Sequence[list[int]]], states: Sequence[State]) -> PythonBlock:
     """The same, with model and profiles in one."""
-    return expand_states(*asked, states)
+    return expand_states(*question, states)
 
 
-def _answer(model: Model, state: Any, profile: list[int]) -> Any:
+def asked(model: Model, state: State, profile: list[int]) -> Any:
+    """What the world says; an exception of its own comes with the question."""
     try:
         return model.transitions(state, profile)
     except Exception as error:
@@ -103,20 +124,27 @@ def _answer(model: Model, state: Any, profile: list[int]) -> Any:
         raise
 
 
-def _number(place_of: dict[Hashable, int], successor: Any, state: Any, profile: list[int]) -> int:
+def _number(place_of: dict[Hashable, int], successor: State, state: State, profile: list[int]) -> int:
     try:
         return place_of.setdefault(successor, len(place_of))
     except TypeError as error:
         raise unhashable(f"a successor of {short_repr(state)} under profile {profile}", successor, error) from error
 
 
-def unhashable(what: str, state: Any, error: TypeError) -> InvalidWorldError:
+def ended_for_some(state: State, profile: list[int]) -> InvalidWorldError:
+    return InvalidWorldError(
+        f"profile {profile} has no transitions in {short_repr(state)} although others have; a state is terminal "
+        "for all profiles or for none: return None for all, or let the profile lead somewhere"
+    )
+
+
+def unhashable(what: str, state: State, error: TypeError) -> InvalidWorldError:
     return InvalidWorldError(
         f"{what} is not hashable: {short_repr(state)} ({error}); use tuples instead of lists, dicts or arrays"
     )
 
 
-def _checked(state: Any, profile: list[int], answer: Any) -> list[tuple[float, Any]]:
+def checked(state: State, profile: list[int], answer: Any) -> list[tuple[float, State]]:
     """Pairs of positive probability, which sum to 1."""
     where = f"profile {profile} in state {short_repr(state)}"
     try:

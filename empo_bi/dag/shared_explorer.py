@@ -47,11 +47,8 @@ class SharedExplorer(PythonExplorer):
     def __init__(self, model: Model, goals: FixedGoals | None, **options: Any) -> None:
         super().__init__(model, goals, **options)
         start = self.start
-        if not isinstance(start, tuple) or not start or isinstance(start[0], bool) or not _is_whole(start[0]):
-            raise InvalidWorldError(
-                f"the world declares time_homogeneous, but its initial state is {short_repr(start)}; such a world's states "
-                "are tuples that begin with the step"
-            )
+        if not begins_with_step(start):
+            raise without_step(start)
         # Named tuples stay named, since the world may ask for their fields.
         kind: Any = type(start)
         self._make = kind._make if hasattr(kind, "_make") else tuple
@@ -113,10 +110,7 @@ class SharedExplorer(PythonExplorer):
         block = expand_states(self.model, self.profiles, [states[s]])
         bodies = np.array([self._number_of.get(tuple(state[1:]), -1) for state in block.found], dtype=np.int32)
         if not stored.agrees_with(Rows(block.count_SJ, bodies[block.local_K], block.prob_K)):
-            raise InvalidWorldError(
-                f"{short_repr(states[s])} has other successors than the same state at an earlier step, but the world "
-                "declares time_homogeneous; take the declaration back, or put what its rules depend on into the state"
-            )
+            raise other_successors(states[s])
 
     def _expand(self, body_S: IndexArray, states: list[Any]) -> dict[str, Any]:
         """Transitions of those bodies on this level that go on and were never expanded, and which states have ended."""
@@ -143,11 +137,7 @@ class SharedExplorer(PythonExplorer):
         successor = block.found[local]
         if not isinstance(successor, tuple) or not successor or successor[0] != self._step + 1:
             row, profile = block.origin(local)
-            raise InvalidWorldError(
-                f"{short_repr(successor)} follows {short_repr(states[first + row])} under profile {self.profiles[profile]}, "
-                f"but the world declares time_homogeneous: a successor is a tuple that begins with the next step, "
-                f"{self._step + 1}. Mend the world, or take the declaration back"
-            )
+            raise not_next_step(successor, states[first + row], self.profiles[profile], self._step + 1)
         rest = tuple(successor[1:])
         known = self._number_of.get(rest)
         if known is None:
@@ -181,9 +171,31 @@ class SharedExplorer(PythonExplorer):
             self._first = self.n_known - len(piece.added)
 
 
+def without_step(start: Any) -> InvalidWorldError:
+    return InvalidWorldError(
+        f"the world declares time_homogeneous, but its initial state is {short_repr(start)}; such a world's states "
+        "are tuples that begin with the step"
+    )
+
+
+def not_next_step(successor: Any, state: Any, profile: list[int], step: int) -> InvalidWorldError:
+    return InvalidWorldError(
+        f"{short_repr(successor)} follows {short_repr(state)} under profile {profile}, but the world declares "
+        f"time_homogeneous: a successor is a tuple that begins with the next step, {step}. Mend the world, or take the "
+        "declaration back"
+    )
+
+
+def other_successors(state: Any) -> InvalidWorldError:
+    return InvalidWorldError(
+        f"{short_repr(state)} has other successors than the same state at an earlier step, but the world "
+        "declares time_homogeneous; take the declaration back, or put what its rules depend on into the state"
+    )
+
+
 def _summed_up(ended_S: BoolArray) -> bool | BoolArray:
     return bool(ended_S[0]) if len(ended_S) and ended_S.all() == ended_S.any() else ended_S
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer)
+def begins_with_step(state: Any) -> bool:
+    return isinstance(state, tuple) and bool(state) and type(state[0]) is not bool and isinstance(state[0], int | np.integer)

@@ -19,7 +19,7 @@ from empo_bi.world.array_world import ArrayWorld
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
-from empo_bi.world.model import Transitions
+from empo_bi.world.model import State, Transitions
 from empo_bi.world.packed import PackedWorld
 from empo_bi.world.packed_model import ArrayModel, GridModel, PackedModel
 from empo_bi.world.python_model import Picture, PythonModel, UnknownModel
@@ -69,9 +69,9 @@ class Model(Protocol):
 
     # --- states and transitions ---------------------------------------------------------------------------------------
 
-    def initial_state(self) -> Any: ...
+    def initial_state(self) -> State: ...
 
-    def transitions(self, state: Any, profile: Sequence[int]) -> Transitions | None:
+    def transitions(self, state: State, profile: Sequence[int]) -> Transitions | None:
         """``[(probability, successor), ...]`` as the world says; None at a terminal state."""
 
     @property
@@ -82,7 +82,7 @@ class Model(Protocol):
     def packed(self) -> PackedWorld | None:
         """What encodes, decodes and expands whole blocks of states as keys (S, W); None: states are asked one by one."""
 
-    def states_in_own_order(self) -> Sequence[Any] | None:
+    def states_in_own_order(self) -> Sequence[State] | None:
         """All states in an order of the world's own (its ``get_dag``); None for the documented order."""
 
     # --- durations ----------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ class Model(Protocol):
     def has_own_durations(self) -> bool:
         """Whether the world has a say in how long transitions take; otherwise all take 1."""
 
-    def durations(self, state: Any, profile: Sequence[int], transitions: Transitions) -> Sequence[float]:
+    def durations(self, state: State, profile: Sequence[int], transitions: Transitions) -> Sequence[float]:
         """How long each of the transitions takes."""
 
     # --- identity -----------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Model(Protocol):
         """Reads fields of keys (S, W): where agents and things are; None for states that have no such fields."""
 
     @property
-    def picture(self) -> Callable[[Any, int], Picture] | None:
+    def picture(self) -> Callable[[State, int], Picture] | None:
         """Draws ``(state, pixels of a cell)``, (height, width, 3) uint8; None for worlds without pictures."""
 
 

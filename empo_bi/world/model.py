@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-Transitions = list[tuple[float, Any]]
+State = Any  # any hashable object
+Transitions = list[tuple[float, State]]
 
 PROBABILITY_TOLERANCE = 1e-6  # on the sum of a profile's probabilities; what is accepted is renormalised
 
@@ -30,7 +31,7 @@ class World(Protocol):
     def action_space(self) -> Any:
         """With ``n``, the number of actions of every agent."""
 
-    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+    def transition_probabilities(self, state: State, actions: Any) -> Any:
         """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
 
 
@@ -51,19 +52,17 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     - **Goals** are compared by ``==`` and ``hash``; ``is_achieved(state)`` is True or False (or 1 or 0), their weights are
       finite and 0 or more.
 
-    What a world may have beyond that, all of it optional:
+    What a world may have beyond that:
 
-    ==============================================  =============================================================
-    ``human_agent_indices, robot_agent_indices``     who is what
-    ``possible_goal_generator``                      what humans may want: ``generate(state, human)``
-    ``action_names``                                 names of the actions, in messages, tables and pictures
-    ``time_homogeneous``                             a promise that makes the planners faster, see below
-    ``transition_durations``                         how long transitions take, where that is not 1
-    ``encode_state, decode_state``                   states as JSON values and back, for stores on disk
-    ``content_key``                                  a text (or a method that gives one) that tells this world from others
-    ``max_steps``                                    the horizon, for messages
-    ``picture(state)``                               (height, width, 3) uint8, for films
-    ==============================================  =============================================================
+    - ``human_agent_indices`` and ``robot_agent_indices``: who is what.
+    - ``possible_goal_generator``: what humans may want; its ``generate(state, human)`` yields ``(goal, weight)`` pairs.
+    - ``action_names``: a name for each action, for messages, tables and pictures.
+    - ``time_homogeneous``: a promise that makes the planners faster, see below.
+    - ``transition_durations(state, actions, transitions)``: how long each transition takes, where that is not 1.
+    - ``encode_state(state)`` and ``decode_state(value)``: states as JSON values and back, for stores on disk.
+    - ``content_key``: a text (or a method that returns one) that tells this world from others.
+    - ``max_steps``: the horizon, for messages and batches.
+    - ``picture(state)``: a (height, width, 3) array of uint8, for films.
 
     Attributes
     ----------
@@ -79,18 +78,18 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     time_homogeneous = False
 
     @abstractmethod
-    def get_state(self) -> Hashable:
+    def get_state(self) -> State:
         """The present state, hashable and complete."""
 
     @abstractmethod
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: State) -> None:
         """Go to a state."""
 
     @abstractmethod
-    def transition_probabilities(self, state: Any, actions: Sequence[int]) -> Transitions | None:
+    def transition_probabilities(self, state: State, actions: Sequence[int]) -> Transitions | None:
         """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
 
-    def initial_state(self) -> Any:
+    def initial_state(self) -> State:
         """The state after ``reset``; the present state is kept."""
         present = self.get_state()
         self.reset()
@@ -98,16 +97,16 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
         self.set_state(present)
         return start
 
-    def is_terminal(self, state: Any = None) -> bool:
+    def is_terminal(self, state: State = None) -> bool:
         """Whether nothing can follow (asked with action 0 for everybody)."""
         state = self.get_state() if state is None else state
         return self.transition_probabilities(state, [0] * len(self.agents)) is None
 
-    def transition_durations(self, state: Any, actions: Sequence[int], transitions: Transitions) -> list[float]:
+    def transition_durations(self, state: State, actions: Sequence[int], transitions: Transitions) -> list[float]:
         """How long each of the transitions takes, 1 unless a world says otherwise."""
         return [1.0] * len(transitions)
 
-    def terminal_duration(self, state: Any) -> float:
+    def terminal_duration(self, state: State) -> float:
         return 1.0
 
     def step(self, actions: Sequence[int]) -> tuple[Any, float, bool, bool, dict[str, Any]]:

@@ -14,6 +14,7 @@ from empo_bi.world.expand import KeyArray
 from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import WorldGoalGenerator
 from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.model import State
 from empo_bi.world.packed import PackedWorld
 from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, Picture, PythonModel
 from empo_bi.world.text import to_mapping
@@ -36,7 +37,7 @@ class PackedModel(PythonModel):
     def packed(self) -> PackedWorld:
         return self.world
 
-    def states_in_own_order(self) -> Sequence[Any] | None:
+    def states_in_own_order(self) -> Sequence[State] | None:
         return None
 
     @property
@@ -122,10 +123,10 @@ class GridModel(PackedModel):
         return StateFields(self.world, key_SW)
 
     @property
-    def picture(self) -> Callable[[Any, int], Picture]:
+    def picture(self) -> Callable[[State, int], Picture]:
         return self._drawn
 
-    def _drawn(self, state: Any, tile: int) -> Picture:
+    def _drawn(self, state: State, tile: int) -> Picture:
         from empo_bi.world.render import draw  # only when somebody looks
 
         return draw(self.world.world_spec, state, tile=tile)

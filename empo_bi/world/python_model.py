@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.runtime.wording import short_repr
-from empo_bi.world.model import Transitions, WorldModel
+from empo_bi.world.model import State, Transitions, WorldModel
 
 if TYPE_CHECKING:
     from empo_bi.world.expand import KeyArray
@@ -81,13 +81,13 @@ class PythonModel:
 
     # --- states and transitions ---------------------------------------------------------------------------------------
 
-    def initial_state(self) -> Any:
+    def initial_state(self) -> State:
         if hasattr(self.world, "initial_state"):
             return self.world.initial_state()
         self.world.reset()
         return self.world.get_state()
 
-    def transitions(self, state: Any, profile: Sequence[int]) -> Transitions | None:
+    def transitions(self, state: State, profile: Sequence[int]) -> Transitions | None:
         found: Transitions | None = self.world.transition_probabilities(state, list(profile))
         return found
 
@@ -99,7 +99,7 @@ class PythonModel:
     def packed(self) -> PackedWorld | None:
         return None
 
-    def states_in_own_order(self) -> Sequence[Any] | None:
+    def states_in_own_order(self) -> Sequence[State] | None:
         found: Sequence[Any] | None = self.world.get_dag()[0] if callable(self._said("get_dag", None)) else None
         return found
 
@@ -112,7 +112,7 @@ class PythonModel:
         own = getattr(type(self.world), "transition_durations", None)
         return own is not None and own is not WorldModel.transition_durations
 
-    def durations(self, state: Any, profile: Sequence[int], transitions: Transitions) -> Sequence[float]:
+    def durations(self, state: State, profile: Sequence[int], transitions: Transitions) -> Sequence[float]:
         found: Sequence[float] = self.world.transition_durations(state, list(profile), transitions)
         return found
 
@@ -190,11 +190,11 @@ class PythonModel:
         return None
 
     @property
-    def picture(self) -> Callable[[Any, int], Picture] | None:
+    def picture(self) -> Callable[[State, int], Picture] | None:
         """The world's own ``picture(state)``, which knows nothing of the size of a cell."""
         return self._own_picture if callable(self._said("picture", None)) else None
 
-    def _own_picture(self, state: Any, tile: int) -> Picture:
+    def _own_picture(self, state: State, tile: int) -> Picture:
         picture = np.asarray(self.world.picture(state))
         if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
             raise TypeError(
