@@ -1,0 +1,23 @@
+# Every public name of this room, listed once.
+from .arrows import ArrowMap as ArrowMap
+from .arrows import arrow_map as arrow_map
+from .comparison import Comparison as Comparison
+from .comparison import Difference as Difference
+from .comparison import compare as compare
+from .decisions import Decision as Decision
+from .decisions import decision_at as decision_at
+from .maps import CellMap as CellMap
+from .maps import cell_map as cell_map
+from .maps import power_map as power_map
+from .maps import presence_map as presence_map
+from .maps import robot_value_map as robot_value_map
+from .maps import value_map as value_map
+from .ranking import RankedState as RankedState
+from .ranking import least_empowered as least_empowered
+from .ranking import most_empowered as most_empowered
+from .trajectory import Course as Course
+from .trajectory import course_of as course_of
+from .uncertainty import human_divergence as human_divergence
+from .uncertainty import human_entropy as human_entropy
+from .uncertainty import robot_divergence as robot_divergence
+from .uncertainty import robot_entropy as robot_entropy
