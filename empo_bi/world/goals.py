@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,7 +156,7 @@ class PossibleGoalGenerator(ABC):
         self.indexed = indexed
 
     @abstractmethod
-    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+    def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         """Yield ``(goal, weight)``."""
 
     def set_world_model(self, world_model: Any) -> None:
@@ -174,7 +174,7 @@ class PossibleGoalSampler(ABC):
         self.indexed = indexed
 
     @abstractmethod
-    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+    def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
         """Draw ``(goal, weight)``."""
 
     def set_world_model(self, world_model: Any) -> None:
@@ -195,7 +195,7 @@ class TabularGoalGenerator(PossibleGoalGenerator):
         self.goals, self.weights = _checked(goals, weights, 1.0 / max(len(goals), 1), "weights")
         super().__init__(getattr(self.goals[0], "env", None), indexed)
 
-    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+    def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         yield from zip(self.goals, self.weights, strict=True)
 
     def get_sampler(self) -> TabularGoalSampler:
@@ -227,7 +227,7 @@ class TabularGoalSampler(PossibleGoalSampler):
         self.rng = np.random.default_rng(seed)
         super().__init__(getattr(self.goals[0], "env", None), indexed)
 
-    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+    def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
         i = int(self.rng.choice(len(self.goals), p=self.probabilities))
         return self.goals[i], self.weights[i]
 
@@ -286,7 +286,7 @@ class WorldGoalGenerator(PossibleGoalGenerator):
             raise ValueError(f"agent {human_agent_index}: this world has agents 0 to {len(self._goals) - 1}")
         return list(self._goals[human_agent_index])
 
-    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+    def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         yield from zip(self.goals_of(human_agent_index), self.weights, strict=True)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -302,7 +302,7 @@ class WorldGoalSampler(PossibleGoalSampler):
         self.goal_coords, self.n_goals = generator.goal_coords, generator.n_goals
         self.rng = np.random.default_rng(seed)
 
-    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+    def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
         i = int(self.rng.choice(self.n_goals, p=self.generator.weights))
         return self.generator.goals_of(human_agent_index)[i], 1.0
 

@@ -474,7 +474,7 @@ def test_a_goal_is_called_by_its_name() -> None:
     solution = solve(walk(), Params(), phase_2=False, progress=False)
     table = solution.to_pandas("Vh_m", goals="near")
     assert len(table) > 0
-    with pytest.raises(ValueError, match="these, numbered from 0: near; far"):
+    with pytest.raises(ValueError, match="its goals, numbered from 0, are near; far"):
         solution.to_pandas("Vh_m", goals="nearest")
 
 
