@@ -485,7 +485,7 @@ def test_a_file_is_a_world_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["asymmetric_freeing", "--steps", "five"], "give a number, or several with commas"),
+        (["asymmetric_freeing", "--steps", "five"], "give a number, or several separated by commas"),
         (["asymmetric_freeing", "--steps", "0"], "each 1 or more"),
         (["asymmetric_freeing", "--memory", "lots"], "give a size such as '2GB'"),
         (["asymmetric_freeing", "--workers", "0"], "workers=0"),
