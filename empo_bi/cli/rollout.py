@@ -106,7 +106,7 @@ def _by_human(given: Pairs) -> dict[int, str]:
     for human, text in as_dict(given, "--goal").items():
         if not human.isdecimal():
             raise click.UsageError(
-                f"--goal {human}={text}; {human!r} is not the number of an agent: give {HumanGoal.example}"
+                f"--goal {human}={text}; {human!r} is not the number of an agent; give {HumanGoal.example}"
             )
         found[int(human)] = text
     return found
