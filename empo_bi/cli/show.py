@@ -109,7 +109,7 @@ def _run(manifest: Json) -> str:
 
 def _batch(manifests: dict[str, Json | None], n_others: int) -> Json:
     """The status of the runs of a batch; ``n_others`` are runs of earlier calls."""
-    words = {None: "not done", "running": "begun but not finished"}
+    words = {None: "not done", "running": "begun and not finished"}  # keys of the JSON output
     there = {name: run for name, run in manifests.items() if run is not None and run["status"] != DAMAGED}
     statuses = [None if run is None else run["status"] for run in manifests.values()]
     return {

@@ -126,7 +126,7 @@ def test_a_batch_that_is_not_done_is_shown_as_such(batch: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps({**manifest, "status": "running"}))
     told = run("show", batch.parent / "runs").stdout
     assert "4 runs: " in told
-    assert "1 begun but not finished" in told
+    assert "1 begun and not finished" in told
     batch.write_text(BATCH.replace("[1, 2]", "[1]"))
     run("batch", batch, "--quiet")
     told = run("show", batch.parent / "runs").stdout
