@@ -39,7 +39,7 @@ class EmpoError(Exception):
 
 
 class WorldFileError(EmpoError, ValueError):
-    """A world's text cannot be read, or describes no valid world."""
+    """A world's text cannot be read, or does not describe a valid world."""
 
 
 class WorldNotFoundError(EmpoError, FileNotFoundError):
@@ -50,7 +50,7 @@ class WorldNotFoundError(EmpoError, FileNotFoundError):
 
 
 class BatchFileError(EmpoError, ValueError):
-    """A batch file cannot be read, or says something that cannot be."""
+    """A batch file cannot be read, or has an invalid value."""
 
 
 class MetricError(EmpoError, ValueError):
@@ -58,7 +58,7 @@ class MetricError(EmpoError, ValueError):
 
 
 class ClusterError(EmpoError, RuntimeError):
-    """A cluster cannot be reached, or what it takes is not installed."""
+    """A cluster cannot be reached, or its software is not installed."""
 
 
 class WorkerDiedError(EmpoError, RuntimeError):
@@ -82,11 +82,11 @@ class WorldTooLargeError(EmpoError, ValueError):
 
 
 class InvalidWorldError(EmpoError, ValueError):
-    """A world written in Python says something that cannot be: the message shows the state and the profile."""
+    """A world written in Python is inconsistent; the message shows the state and the profile."""
 
 
 class GoalError(EmpoError, ValueError):
-    """A human has no goal, or none that can be attained, in some state, or a weight that cannot be."""
+    """In some state, a human has no goal, none that can be attained, or a goal with an invalid weight."""
 
 
 class EmpoOverflowError(EmpoError, OverflowError, ValueError):
@@ -94,7 +94,7 @@ class EmpoOverflowError(EmpoError, OverflowError, ValueError):
 
 
 class MemoryPressureError(EmpoError, KeyboardInterrupt):
-    """Memory stayed short, so the work was stopped; what was finished is kept. Scripts expect a KeyboardInterrupt."""
+    """Memory stayed low, so work was stopped; finished levels are kept. Scripts expect a KeyboardInterrupt."""
 
 
 class TooManyStatesError(EmpoError, RuntimeError):
@@ -102,7 +102,7 @@ class TooManyStatesError(EmpoError, RuntimeError):
 
 
 class MemoryLimitError(EmpoError, MemoryError):
-    """The memory limit does not suffice for the job."""
+    """The memory limit is too low for the work."""
 
 
 class StoreError(EmpoError, OSError):
@@ -114,7 +114,7 @@ class StoreLockedError(StoreError):
 
 
 class StoreMismatchError(StoreError, ValueError):
-    """A store holds something else than what was asked for: another world, horizon, precision or format."""
+    """A store has other content than expected: another world, horizon, precision or format."""
 
 
 class StoreVersionError(StoreMismatchError):
@@ -126,8 +126,8 @@ class DamagedStoreError(StoreError, ValueError):
 
 
 class StoreNotFoundError(StoreError, FileNotFoundError):
-    """There is no slice store at a place."""
+    """There is no store at this place."""
 
 
 class WorldWarning(UserWarning):
-    """Something in a world's text looks like a slip; under ``strict=True`` it is a :class:`WorldFileError`."""
+    """Something in a world file is probably a mistake; with ``strict=True`` it is a :class:`WorldFileError`."""

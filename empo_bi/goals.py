@@ -1,4 +1,4 @@
-"""Goals, and what generates and samples them: for worlds of your own, and for goals that differ from state to state."""
+"""Goals, their generators and samplers: for your own worlds, and for goals that differ from state to state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped worlds: what there is, and where.
+"""The shipped worlds: their names and files.
 
 >>> "jobst_challenges/asymmetric_freeing" in available()
 True
@@ -31,24 +31,24 @@ def available() -> list[str]:
 
 
 def find(name: str) -> Path | None:
-    """File of a shipped world, named ``"folder/world"`` or, where that is unique, ``"world"``; None if there is none."""
+    """The file of a shipped world, named ``"folder/world"`` or, if that is unique, ``"world"``; None if there is none."""
     wanted = name.removesuffix(".yaml").removesuffix(".yml").removeprefix("worlds/")
     files = _files()
     if wanted in files:
         return files[wanted]
     matches = [full for full in files if full.split("/")[-1] == wanted]
     if len(matches) > 1:
-        raise WorldNotFoundError(f"{name!r} is ambiguous: there are {', '.join(matches)}; give the folder as well")
+        raise WorldNotFoundError(f"{name!r} is ambiguous; give one of {', '.join(matches)}")
     return files[matches[0]] if matches else None
 
 
 def purpose(name: str) -> str:
-    """The opening comment of a shipped world's file: what it is there to show."""
+    """What a shipped world shows: the comment at the top of its file."""
     path = find(name)
     if path is None:
         hint = did_you_mean(name, [*available(), *(full.split("/")[-1] for full in available())])
         raise WorldNotFoundError(
-            f"there is no shipped world {name!r}.{hint} empo_bi.worlds.available(), or the command empo-bi worlds, has all"
+            f"no shipped world is called {name!r}.{hint} empo_bi.worlds.available(), or the command empo-bi worlds, has all"
         )
     words = []
     for line in path.read_text(encoding="utf-8").splitlines():

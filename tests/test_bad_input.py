@@ -314,7 +314,7 @@ class Wider(Ring):
 def test_a_prior_for_other_humans_or_in_another_order_is_refused(humans: list[int]) -> None:
     world = Ring()
     prior = phase_1(world, [0, 2])
-    expected = rf"computed for the humans \[0, 2\], human_agent_indices says \[{', '.join(map(str, humans))}\]"
+    expected = rf"computed for the humans \[0, 2\], but human_agent_indices is \[{', '.join(map(str, humans))}\]"
     with pytest.raises(ValueError, match=expected):
         phase_2(world, humans, [1], None, prior)
     table = TabularHumanPolicyPrior(world, [0, 2], prior.possible_goal_generator, prior.values.to_dict())
@@ -394,7 +394,7 @@ def test_an_equal_world_will_do() -> None:
 
 @pytest.mark.parametrize("prior", [7, "prior", {(0, 0): {}}, object()], ids=lambda prior: type(prior).__name__)
 def test_what_is_no_prior_is_named(prior: Any) -> None:
-    with pytest.raises(TypeError, match=r"human_policy_prior=.* is no prior: it needs profile_distribution"):
+    with pytest.raises(TypeError, match=r"human_policy_prior=.* is not a prior; give an object with profile_distribution"):
         phase_2(human_policy_prior=prior)
 
 

@@ -180,7 +180,7 @@ def test_what_a_kernel_calls_is_known_before_it_is_compiled_less_what_is_compile
     assert {"expand_block"} <= names
 
 
-@pytest.mark.parametrize("part", ["world", "dag", "backward", "results", "export"])
+@pytest.mark.parametrize("part", ["world", "dag", "sweep", "results", "export"])
 def test_every_part_with_kernels_has_words_that_people_understand(part: str) -> None:
     assert words_for(fake("x", f"empo_bi.{part}.y")) != "x"
     assert words_for(fake("x", "empo_bi.elsewhere")) == "x"

@@ -1,7 +1,7 @@
 """Questions about a solution, and pictures of the answers: ``from empo_bi import analysis``.
 
-Maps over the grid, arrows, decisions with the values behind them, extremes, courses, entropies, comparisons. Everything is
-computed from the arrays of the levels that are asked about; nothing here changes a solution.
+Maps over the grid, arrows, decisions with the values behind them, rankings, trajectories, entropies, comparisons. Only the
+arrays of the levels in question are read; nothing here changes a solution. ``__init__.pyi`` lists the public names.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What one agent does in the states of a level, block by block: policies are computed, used, and forgotten."""
+"""The policy of one agent in the states of a level, block by block; policies are computed, used, and dropped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import index
-from typing import Any
 
 import numpy as np
 
 from empo_bi.analysis.selection import goal_place
 from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 
 
@@ -21,12 +21,12 @@ def agent_number(solution: Solution, agent: int) -> int:
 
 
 def policies_of(
-    solution: Solution, agent: int, t: int, place_M: IndexArray | None = None, goal: Any = None
+    solution: Solution, agent: int, t: int, place_M: IndexArray | None = None, goal: GoalLike | None = None
 ) -> Iterator[tuple[IndexArray, FloatArray]]:
-    r"""Places of M states of a level that go on, and what an agent does there, (M, A), in blocks.
+    r"""In blocks: places of M states of a level that are not terminal, and the policy of an agent there, (M, A).
 
-    A human with a ``goal`` plays :math:`\pi_h(a \mid s, g)`, and states in which it does not have that goal are left out;
-    without one, all agents play what they do over all goals,
+    With a ``goal``, that is a human's policy :math:`\pi_h(a \mid s, g)`, and states without this goal are left out. Without
+    one, it is the agent's marginal of both policies,
 
     .. math:: \pi_i(a \mid s) = \sum_{p: p_i = a} \pi_H(p_H \mid s) \, \pi_r(p_r \mid s).
     """
@@ -39,17 +39,17 @@ def policies_of(
             has_M = np.broadcast_to(has_S, solution.dag.level_sizes[t])[work.block.place_M]
             yield work.block.place_M[has_M], _normalised(pi_MAX[has_M, :, column].astype(np.float64))
         return
-    for play in solution.plays(t, place_M):
-        yield play.block.place_M, over_all_goals(solution, play.profile_weights(), agent)
+    for joint in solution.joint_policies(t, place_M):
+        yield joint.block.place_M, marginal_policy(solution, joint.profile_weights(), agent)
 
 
-def over_all_goals(solution: Solution, weight_MJ: FloatArray, agent: int) -> FloatArray:
-    """What an agent does, (M, A), where profiles are played with these probabilities, (M, J)."""
+def marginal_policy(solution: Solution, weight_MJ: FloatArray, agent: int) -> FloatArray:
+    """The action probabilities of an agent, (M, A), if profiles have the probabilities ``weight_MJ``."""
     n_agents, n_actions = solution.model.n_agents, solution.profiles.n_actions
     others = tuple(n_agents - i for i in range(n_agents) if i != agent)  # agent 0 is the last axis
     return _normalised(weight_MJ.reshape(len(weight_MJ), *[n_actions] * n_agents).sum(axis=others))
 
 
 def _normalised(pi_MA: FloatArray) -> FloatArray:
-    """Rows that sum to 1: after float32 they do so only roughly, and a prior of another maker need not."""
+    """Rows that sum to 1: in float32 they do so only roughly, and with a user's own prior they need not."""
     return pi_MA / pi_MA.sum(axis=1, keepdims=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,15 +12,15 @@ from empo_bi.world.expand import KeyArray
 
 
 def shared_places(first: Solution, second: Solution, t: int) -> tuple[IndexArray, IndexArray]:
-    """Places of the states of level ``t`` that both solutions have, in each of them, in the same order.
+    """Places in both solutions of the states of level ``t`` that both have, in the same order.
 
-    Gridworlds whose packed states mean the same (same map and agents; horizon and probabilities may differ) are matched by
-    their keys, other worlds by comparing states.
+    Gridworlds with the same map and agents (horizon and probabilities may differ) are matched by the keys of their states,
+    other worlds by comparing states.
     """
     if first.dag.levels is second.dag.levels:
         everything = np.arange(first.dag.level_sizes[t])
         return everything, everything
-    if _means_the_same(first.dag, second.dag):
+    if _has_same_layout(first.dag, second.dag):
         own_SW, other_SW = first.dag.keys(t), second.dag.keys(t)
         assert own_SW is not None
         assert other_SW is not None
@@ -38,8 +36,8 @@ def shared_places(first: Solution, second: Solution, t: int) -> tuple[IndexArray
     return own_M, other_M
 
 
-def _means_the_same(first: Dag, second: Dag) -> bool:
-    """Whether keys of two DAGs are of gridworlds with the same layout."""
+def _has_same_layout(first: Dag, second: Dag) -> bool:
+    """Whether both DAGs belong to gridworlds with the same layout, so that equal keys are equal states."""
     grids = first.model.grid, second.model.grid
     if grids[0] is None or grids[1] is None:
         return False
@@ -50,7 +48,7 @@ def _means_the_same(first: Dag, second: Dag) -> bool:
     )  # fmt: skip
 
 
-def _as_rows(key_SW: KeyArray) -> npt.NDArray[Any]:
-    """Keys as single things that can be compared."""
+def _as_rows(key_SW: KeyArray) -> npt.NDArray[np.void]:
+    """Each key of several words as one item that can be compared."""
     key_SW = np.ascontiguousarray(key_SW)
     return key_SW.view([("", key_SW.dtype)] * key_SW.shape[1]).ravel()

@@ -1,30 +1,31 @@
 r"""Arrows: where a policy takes an agent, cell by cell.
 
-An action of an agent that faces d means a heading: ``forward`` means d, ``left`` and ``right`` what it faces after the turn,
-anything else none. An arrow is the mean heading of the states with the agent on that cell,
+Each action of an agent that faces direction d has a heading: ``forward`` has d, ``left`` and ``right`` the direction after
+the turn, any other action none. An arrow is the mean heading over the states with the agent on that cell,
 
 .. math:: \vec h(c) = \frac{\sum_{s: x_i(s) = c} w(s) \sum_a \pi_i(a \mid s) \, \vec e(d_i(s), a)}
     {\sum_{s: x_i(s) = c} w(s)},
 
-so its length, at most 1, tells how sure the agent is.
+so its length, at most 1, shows how sure the agent is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from empo_bi.analysis.agent_policy import policies_of
-from empo_bi.analysis.maps import Others, considered
+from empo_bi.analysis.maps import Others, map_states
 from empo_bi.analysis.selection import REACHED, goal_place
 from empo_bi.dag.slices import FloatArray
+from empo_bi.problem.protocols import Goal
+from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.world.codes import DIRECTION_VECTORS
 from empo_bi.world.gridworld import GridWorld
 
-TURNS = {"forward": 0, "right": 1, "left": -1}  # what an agent faces afterwards, as a turn to the right
+TURNS = {"forward": 0, "right": 1, "left": -1}  # quarter turns to the right
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class ArrowMap:
     ----------
     world : GridWorld
     level, agent : int
-    policy : what the arrows are of, such as "human 0 towards ReachCellGoal(agent 0, 2,2)"
+    policy : whose policy it is, such as "human 0 towards ReachCellGoal(agent 0, 2,2)"
     others : "reached", "mean", or a state, as in :func:`cell_map`
     heading_YX2 : (height, width, 2) float64, x to the right, y down; nan where the agent is in none of the states
     action_YXA : (height, width, A) float64, mean probabilities of the actions; nan likewise
-    weight_YX : (height, width) float64, of the states with the agent there that are not terminal
-    goal : what the agent goes towards, if that was asked for
+    weight_YX : (height, width) float64, the weight of the states with the agent there that are not terminal
+    goal : the goal that the agent pursues, if one was given
     """
 
     world: GridWorld
@@ -51,7 +52,7 @@ class ArrowMap:
     heading_YX2: FloatArray
     action_YXA: FloatArray
     weight_YX: FloatArray
-    goal: Any = None
+    goal: Goal | None = None
 
     @property
     def title(self) -> str:
@@ -59,13 +60,13 @@ class ArrowMap:
 
     @property
     def stays_YX(self) -> FloatArray:
-        """(height, width), how likely the agent does what is no movement, such as ``still``; nan as in ``action_YXA``."""
+        """(height, width), the probability of actions that are no movement, such as ``still``; nan as in ``action_YXA``."""
         no_movement = [name not in TURNS for name in self.world.action_names]
         return self.action_YXA[:, :, no_movement].sum(axis=2)
 
 
 def headings(action_names: list[str]) -> FloatArray:
-    """(4, A, 2), the heading of each action when facing each direction; 0 for actions that are no movement."""
+    """(4, A, 2), the heading of each action for each direction that the agent may face; 0 if it is no movement."""
     heading_DA2 = np.zeros((4, len(action_names), 2))
     for a, name in enumerate(action_names):
         if name in TURNS:
@@ -74,7 +75,9 @@ def headings(action_names: list[str]) -> FloatArray:
     return heading_DA2
 
 
-def arrow_map(solution: Solution, agent: int, level: int, *, goal: Any = None, others: Others = REACHED) -> ArrowMap:
+def arrow_map(
+    solution: Solution, agent: int, level: int, *, goal: GoalLike | None = None, others: Others = REACHED
+) -> ArrowMap:
     """Where the policy of an agent takes it, by its cell.
 
     Parameters
@@ -82,12 +85,12 @@ def arrow_map(solution: Solution, agent: int, level: int, *, goal: Any = None, o
     solution : Solution of a gridworld
     agent : a human or a robot
     level : int
-        The last one has no arrows: nothing is done there.
-    goal : a goal of a human, its number or its name; None for what the agent does over all goals
+        The last level has no arrows: nobody acts there.
+    goal : a goal of a human, its number or its name; None for the policy averaged over all goals
     others : "reached" (default), "mean", or a state
-        As in :func:`cell_map`. With a goal, "reached" still weights states by what happens over all goals.
+        As in :func:`cell_map`. Also with a goal, "reached" weights states by policies averaged over all goals.
     """
-    chosen = considered(solution, level, agent, others)
+    chosen = map_states(solution, level, agent, others)
     heading_DA2 = headings(chosen.world.action_names)
     n_actions = heading_DA2.shape[1]
     place_of = np.full(solution.dag.level_sizes[chosen.t], -1)
@@ -103,9 +106,10 @@ def arrow_map(solution: Solution, agent: int, level: int, *, goal: Any = None, o
     mean_YXN, weight_YX = chosen.means(result_MN[going_on])
     who = "human" if agent in solution.humans else "robot" if agent in solution.robots else "agent"
     policy = f"{who} {agent}"
+    pursued = None
     if goal is not None:
         h, g = goal_place(solution, agent, goal)
-        goal = solution.goals[agent][g]
+        pursued = solution.goals[agent][g]
         policy += f" towards {' '.join(solution.goal_columns.names[h][g].split())}"
     heading_YX2, action_YXA = mean_YXN[:, :, n_actions:], mean_YXN[:, :, :n_actions]
-    return ArrowMap(chosen.world, chosen.t, agent, policy, others, heading_YX2, action_YXA, weight_YX, goal)
+    return ArrowMap(chosen.world, chosen.t, agent, policy, others, heading_YX2, action_YXA, weight_YX, pursued)

@@ -1,19 +1,22 @@
-"""The numbers that a film shows beside each state of an episode, apart from drawing them: :func:`captions_of`."""
+"""The numbers that a film shows beside each state of an episode, without the drawing: :func:`captions_of`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from empo_bi.dag.slices import BoolArray
 from empo_bi.problem.goal_columns import bits_of
+from empo_bi.problem.protocols import Goal
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.results.solution import Solution
+from empo_bi.results.state_report import GoalRow
 from empo_bi.world.as_model import Model
 from empo_bi.world.goals import ReachGoal
 
@@ -27,12 +30,12 @@ class GoalNote:
     Attributes
     ----------
     label : a short name, such as ``8,2``
-    cells : (x1, y1, x2, y2) if the goal is to be there, else None
+    cells : (x1, y1, x2, y2) if the goal is to reach these cells, else None
     value : V_h^e, with the robot; nan in a terminal state
-    attained : whether it is attained in this state or was before in the episode
+    attained : whether it is attained in this state or was earlier in the episode
     """
 
-    goal: Any
+    goal: Goal
     label: str
     cells: Rectangle | None
     value: float
@@ -41,20 +44,20 @@ class GoalNote:
 
 @dataclass(frozen=True)
 class Caption:
-    """What is told about one state of an episode.
+    """What a film shows about one state of an episode.
 
     Attributes
     ----------
     step, n_steps : transitions so far, and in the whole episode
-    did : {agent: action}, what led here; empty at the start
-    p_actions : the probability of these actions in the state before, under both policies
-    p_outcome : the probability of this state after them
-    robots : [(actions, probability), ...], all profiles of the robots here, the likeliest first; empty at the end
-    next_robots : the actions that are taken next, None at the end
+    did : {agent: action}, the actions that led here; empty at the start
+    p_actions : the probability of these actions in the previous state, under both policies
+    p_outcome : the probability of this state after these actions
+    robots : [(actions, probability), ...], all robot profiles, the likeliest first; empty at the end
+    next_robots : the robots' next actions, None at the end
     power : {human: X_h}; empty at the end
     attained : {human: goals that are attained in this state}
-    goals : {human: notes on the goals that it has here}; none at the end
-    pursued : {human: note}, of the goals that humans pursue in this episode
+    goals : {human: notes on its goals in this state}; empty at the end
+    pursued : {human: note}, for the fixed goals of this episode
     """
 
     state: Any
@@ -66,30 +69,30 @@ class Caption:
     robots: list[tuple[tuple[str, ...], float]]
     next_robots: tuple[str, ...] | None
     power: dict[int, float]
-    attained: dict[int, list[Any]]
+    attained: dict[int, list[Goal]]
     goals: dict[int, list[GoalNote]]
     pursued: dict[int, GoalNote]
 
     @property
     def probability(self) -> float:
-        """Of what just happened, actions and outcome."""
+        """The probability of the last step, actions and outcome."""
         return self.p_actions * self.p_outcome
 
     def shown_robots(self, n: int) -> list[tuple[tuple[str, ...], float]]:
-        """The ``n`` likeliest profiles of the robots; the one that comes next is among them, if need be as the last."""
+        """The ``n`` likeliest robot profiles; the next one to be played replaces the last of them if it is not there."""
         shown, rest = self.robots[:n], self.robots[n:]
         coming = [entry for entry in rest if entry[0] == self.next_robots]
         return [*shown[: n - 1], *coming] if coming else shown
 
     def best_goals(self, human: int, n: int) -> list[GoalNote]:
-        """The goals of a human that are worth most here, at most ``n``."""
+        """The ``n`` goals of a human with the highest values here."""
         return sorted(self.goals.get(human, []), key=lambda note: -note.value)[:n]
 
 
 def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
     """A caption for each state of episode ``i``, from the initial one to the last."""
     if not -len(rollouts) <= i < len(rollouts):
-        raise IndexError(f"episode {i}: there are episodes 0 to {len(rollouts) - 1}")
+        raise IndexError(f"episode {i}: episodes are numbered 0 to {len(rollouts) - 1}")
     solution, states = rollouts.solution, rollouts.states(i)
     pursued = PursuedGoals.of(solution.goal_columns, rollouts.goals)
     names = solution.model.action_names
@@ -137,7 +140,7 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
     return found
 
 
-def _notes(solution: Solution, rows_of: dict[int, Any], attained_HG: Any) -> dict[int, list[GoalNote]]:
+def _notes(solution: Solution, rows_of: dict[int, list[GoalRow]], attained_HG: BoolArray) -> dict[int, list[GoalNote]]:
     """Notes on the goals that humans have in a state."""
     return {
         human: [_note(solution, human, goal, value, attained_HG) for goal, _, _, value, _ in rows]
@@ -145,23 +148,25 @@ def _notes(solution: Solution, rows_of: dict[int, Any], attained_HG: Any) -> dic
     }
 
 
-def _note(solution: Solution, human: int, goal: Any, value: float, attained_HG: Any) -> GoalNote:
+def _note(solution: Solution, human: int, goal: Goal, value: float, attained_HG: BoolArray) -> GoalNote:
     attained = bool(attained_HG.ravel()[solution.goal_columns.column(human, goal)])
     return GoalNote(goal, label_of(goal), goal.target_rect if isinstance(goal, ReachGoal) else None, value, attained)
 
 
-def _pursued(solution: Solution, human: int, goal: Any, notes: dict[int, list[GoalNote]], attained_HG: Any) -> GoalNote:
-    """The note on a human's goal; at the end nobody has goals any more, and what counts is whether it was attained."""
+def _pursued(
+    solution: Solution, human: int, goal: Goal, notes: dict[int, list[GoalNote]], attained_HG: BoolArray
+) -> GoalNote:
+    """The note on a human's fixed goal; in terminal states, which have no goals, whether it was attained."""
     here: Iterable[GoalNote] = (note for note in notes.get(human, []) if note.goal == goal)
     return next(iter(here), None) or _note(solution, human, goal, math.nan, attained_HG)
 
 
 def _probability_of_actions(solution: Solution, where: tuple[int, int], profile: int, pursued: PursuedGoals) -> float:
     t, place = where
-    (play,) = solution.plays(t, np.array([place]), pursued)
-    weight_J = play.profile_weights()[0]
-    return float(weight_J[profile] / weight_J.sum())  # a prior of another maker need not sum to 1
+    (joint,) = solution.joint_policies(t, np.array([place]), pursued)
+    weight_J = joint.profile_weights()[0]
+    return float(weight_J[profile] / weight_J.sum())  # a user's own prior need not sum to 1
 
 
-def _probability_of_outcome(model: Model, state: Any, actions: list[int], successor: Any) -> float:
+def _probability_of_outcome(model: Model, state: Hashable, actions: list[int], successor: Hashable) -> float:
     return float(sum(p for p, after in model.transitions(state, actions) or () if after == successor))

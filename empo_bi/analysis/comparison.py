@@ -1,11 +1,11 @@
-r"""Two solutions side by side: where their robots decide otherwise, and why.
+r"""Two solutions side by side: where their robots decide differently, and why.
 
-How far two decisions are apart is their total variation, :math:`\frac12 \sum_r |\pi_1(r) - \pi_2(r)|`, the share of episodes
-in which they differ if they agree as often as they can. Why is told by log-odds. Of profiles a and b,
+The distance of two decisions is their total variation, :math:`\frac12 \sum_r |\pi_1(r) - \pi_2(r)|`. Log-odds explain it.
+For profiles a and b,
 
 .. math:: \ln \frac{\pi_i(b)}{\pi_i(a)} = \beta_i \ell_i, \quad \ell_i = \ln \frac{Q_i(a)}{Q_i(b)},
 
-and the change from one solution to the other is that of strictness, plus that of values,
+and the change from one solution to the other has a part due to strictness (beta) and a part due to values,
 
 .. math:: \beta_2 \ell_2 - \beta_1 \ell_1 = (\beta_2 - \beta_1) \frac{\ell_1 + \ell_2}{2}
     + \frac{\beta_1 + \beta_2}{2} (\ell_2 - \ell_1).
@@ -13,9 +13,9 @@ and the change from one solution to the other is that of strictness, plus that o
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from operator import index
-from typing import Any
 
 import numpy as np
 
@@ -27,24 +27,24 @@ from empo_bi.analysis.uncertainty import divergence_of_logits, log_policy, share
 from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
 
-ROUNDING = 1e-12  # decisions that differ by less are the same
+ROUNDING = 1e-12  # smaller differences of decisions do not count
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A state in which the robots of two solutions decide otherwise.
+    """A state in which the robots of two solutions decide differently.
 
     Attributes
     ----------
     state, level
-    reached : with which probability the first solution comes there
+    reached : the probability of reaching the state in the first solution
     distance : total variation of the two decisions
-    first, second : the two decisions, with Q-values and what they mean for the humans' power
+    first, second : the two decisions, with Q-values and the humans' power one step later
     less, more : numbers of the robot profiles whose probability falls and rises most, from the first to the second
-    by_strictness, by_values : what beta_r, and what other values, add to the log-odds of ``more`` against ``less``
+    by_strictness, by_values : how much the change of beta_r, and of values, adds to the log-odds of ``more`` to ``less``
     """
 
-    state: Any
+    state: Hashable
     level: int
     reached: float
     distance: float
@@ -71,8 +71,8 @@ class Difference:
                 )
             )
         lines.append(
-            f"  log-odds change by {self.by_strictness + self.by_values:+.3g}: {self.by_values:+.3g} by other values, "
-            f"{self.by_strictness:+.3g} by another beta_r"
+            f"  log-odds change by {self.by_strictness + self.by_values:+.3g}: {self.by_values:+.3g} due to values, "
+            f"{self.by_strictness:+.3g} due to beta_r"
         )
         return "\n".join(lines)
 
@@ -83,8 +83,8 @@ class Comparison:
 
     Attributes
     ----------
-    distance_T : (T,), mean total variation of the robots' policies on levels 0 to T - 1; nan where there is nothing
-    divergence_T : (T,), mean Kullback-Leibler divergence, of the first from the second
+    distance_T : (T,), mean total variation of the robots' policies on levels 0 to T - 1; nan if no state is shared
+    divergence_T : (T,), mean Kullback-Leibler divergence of the first from the second
     power_TH : (T, H), mean change of each human's power, second minus first
     """
 
@@ -109,13 +109,13 @@ class Comparison:
     def most_different(self, n: int = 5, *, by: str = "expected") -> list[Difference]:
         """The ``n`` states in which decisions differ most.
 
-        ``by="expected"`` ranks by distance times the probability with which the first solution comes to a state, that is, by
-        how much it matters; ``by="distance"`` by the distance alone, whether the state is ever reached or not.
+        ``by="expected"`` ranks by distance times the probability of reaching the state in the first solution, that is, by
+        how much it matters; ``by="distance"`` ranks by the distance alone, whether the state is ever reached or not.
         """
         if by not in ("expected", "distance"):
             raise ValueError(f"by={by!r}; give 'expected' (distance times probability) or 'distance'")
         if index(n) < 1:
-            raise ValueError(f"n={n}; ask for at least one state")
+            raise ValueError(f"n={n}; give a number of states, 1 or more")
         found: list[tuple[float, int, int, float]] = []
         for t in range(len(self.distance_T)):
             place_M, logit_MR, other_MR = shared_logits(self.first, self.second, t)
@@ -144,15 +144,18 @@ class Comparison:
 
 
 def compare(first: Solution, second: Solution, *, over: str = REACHED) -> Comparison:
-    """Compare two solutions: of one world with other parameters, or of worlds that share states, such as another horizon.
+    """Compare two solutions of one world with different parameters, or of worlds that share states, for example worlds that
+    differ in their horizon.
 
     Parameters
     ----------
     first, second : Solution, with both phases, the same humans and the same robots
-    over : "reached" weights states as the first solution comes to them (default), "mean" takes all alike
+    over : "reached" weights states by their probability in the first solution (default), "mean" weights all equally
     """
     if first.humans != second.humans:
-        raise ValueError(f"the solutions have other humans: {first.humans} and {second.humans}; compare those with the same")
+        raise ValueError(
+            f"the solutions have different humans, {first.humans} and {second.humans}; compare solutions with the same ones"
+        )
     n_levels = min(first.dag.horizon, second.dag.horizon)
     distance_T, divergence_T = np.full((2, n_levels), np.nan)
     power_TH = np.full((n_levels, len(first.humans)), np.nan)

@@ -26,26 +26,26 @@ from empo_bi.world.as_model import Model
 
 TILE = 48
 SHEET_TILE = 32
-SIDE = 8  # tiles; smaller pictures of worlds in Python are enlarged up to that
-VIDEO_RATE = 20  # frames per second; steps are shown for whole numbers of them
+SIDE = 8  # tiles; smaller pictures of Python worlds are enlarged up to this size
+VIDEO_RATE = 20  # frames per second; each step is shown for a whole number of frames
 LAST = 3  # how many times longer the last frame of an episode is shown
-UNCHANGED = 255  # the place in the palette of a GIF that lets through what was there before
+UNCHANGED = 255  # the palette index of a GIF for transparent pixels, which keep their previous colour
 EXACT_COLOURS = 160
 SUFFIXES = (".gif", ".mp4", ".png")
 
 
 def frames(rollouts: Rollouts, i: int, *, tile: int = TILE, overlay: bool = True) -> Iterator[Picture]:
-    """Pictures of the states of episode ``i``, one a state, all of one size.
+    """Pictures of the states of episode ``i``, one for each state, all of one size.
 
     Parameters
     ----------
     rollouts : Rollouts
     i : int
     tile : int, pixels
-        Side of a cell. Beside text, small pictures of worlds in Python are enlarged by a whole number, up to 8 such sides.
+        Side of a cell. With an overlay, small pictures of Python worlds are enlarged by a whole factor, up to 8 tiles.
     overlay : bool
-        With numbers: what just happened and how likely that was, the robot's policy, the humans' power so far, and on the
-        grid who is who and what goals are worth. Without, frames are those of ``world.render``.
+        Show numbers: the last step and its probability, the robot's policy, the humans' power so far, and on the grid the
+        agents' numbers and the values of goals. Without an overlay, frames are those of ``world.render``.
 
     Yields
     ------
@@ -71,22 +71,23 @@ def save_film(
     ----------
     rollouts : Rollouts
     path : path
-        What it ends with decides: ``.gif``, ``.mp4`` (H.264, which takes ``pip install 'empo-bi[movies]'``), or ``.png``
-        for small pictures of all steps. It appears when it is finished, and not at all if something goes wrong.
+        Its suffix is the format: ``.gif``, ``.mp4`` (H.264, needs ``pip install 'empo-bi[movies]'``), or ``.png`` for one
+        sheet with small pictures of all steps. The file appears when it is complete, and not at all if something fails.
     episodes : list of int
         Which episodes, one after the other.
     tile : int, pixels
-        Side of a cell, 48 by default and 32 in a ``.png``. Beside text, small pictures of worlds in Python are enlarged
-        by a whole number, up to 8 such sides.
+        Side of a cell, by default 48, or 32 in a ``.png``. With an overlay, small pictures of Python worlds are enlarged by
+        a whole factor, up to 8 tiles.
     seconds_per_step : float
-        GIFs count in hundredths, videos in twentieths of a second. The last state of an episode stays three times as long.
+        Rounded to hundredths of a second in GIFs and to twentieths in videos. The last state of an episode is shown three
+        times as long.
     overlay : bool
-        With numbers, see :func:`frames`.
+        Show numbers, see :func:`frames`.
     columns : int, optional
-        Show the episodes at the same time, so many side by side; those that end earlier wait for the others. In a
-        ``.png``: how many pictures are in a row.
+        Show the episodes at the same time, this many side by side; episodes that end early wait for the others. In a
+        ``.png``: the number of pictures in a row.
     overwrite : bool
-        Replace a file that is there.
+        Replace an existing file.
 
     Returns
     -------
@@ -96,12 +97,13 @@ def save_film(
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(
-            f"{path}: films are written as {', '.join(SUFFIXES)} (a picture of all steps); end the name with one"
+            f"{path}: films are written as {', '.join(SUFFIXES)} (a picture of all steps); give a name with one of these "
+            "suffixes"
         )
     if not 0 < seconds_per_step < math.inf:
         raise ValueError(f"seconds_per_step={seconds_per_step!r}; give a positive number")
     if columns is not None and index(columns) < 1:
-        raise ValueError(f"columns={columns!r}; give how many are side by side, at least 1")
+        raise ValueError(f"columns={columns!r}; give a number of columns, 1 or more")
     if isinstance(episodes, int) or len(episodes) == 0:
         raise ValueError(f"episodes={episodes!r}; give a list of numbers, such as [0, 1]")
     path = checked_place(path, overwrite)
@@ -120,14 +122,14 @@ def save_film(
 
 
 class _Film:
-    """Episodes with their captions; overlays of all of them have one scale and one size."""
+    """Episodes with their captions; all their overlays have the same scale and size."""
 
     def __init__(self, rollouts: Rollouts, episodes: list[int], tile: int, overlay: bool) -> None:
         if index(tile) < 1:
-            raise ValueError(f"tile={tile!r}: a cell is at least one pixel wide; 16 to 64 look best")
+            raise ValueError(f"tile={tile!r}; give the side of a cell in pixels, 1 or more (16 to 64 look best)")
         wrong = [i for i in episodes if not -len(rollouts) <= index(i) < len(rollouts)]
         if wrong:
-            raise IndexError(f"episode {wrong[0]}: there are episodes 0 to {len(rollouts) - 1}")
+            raise IndexError(f"episode {wrong[0]}: episodes are numbered 0 to {len(rollouts) - 1}")
         self.rollouts, self.episodes, self.tile = rollouts, episodes, tile
         self.model = rollouts.solution.model
         self.states = [rollouts.states(i) for i in episodes]
@@ -142,7 +144,7 @@ class _Film:
             )
 
     def picture(self, state: Any, *, with_text: bool) -> Picture:
-        """A state; a world's own picture comes in any size, and beside text a small one would be lost, so it is enlarged."""
+        """A state; beside text, small pictures of Python worlds are enlarged."""
         picture = picture_of(self.model, state, self.tile)
         if not with_text or self.model.grid is not None:
             return picture
@@ -159,7 +161,7 @@ class _Film:
             yield picture
 
     def shots(self, columns: int | None) -> tuple[list[Picture], list[int]]:
-        """All frames of the film, and for how many times the usual time each is shown."""
+        """All frames of the film, and for how many steps' time each is shown."""
         by_episode = [list(self.frames(e)) for e in range(len(self.episodes))]
         if columns is not None:
             by_episode = [_side_by_side(by_episode, columns)]
@@ -173,8 +175,10 @@ class _Film:
         em = max(MIN_TEXT, round(0.29 * self.tile))
         line, pad = round(1.4 * em), round(0.8 * em)
         width = max(width, 15 * em)
-        told = [[_wrapped(self._below(e, k), width, em) for k in range(len(states))] for e, states in enumerate(self.states)]
-        height = rows + line * max(len(lines) for episode in told for lines in episode)
+        texts = [
+            [_wrapped(self._below(e, k), width, em) for k in range(len(states))] for e, states in enumerate(self.states)
+        ]
+        height = rows + line * max(len(lines) for episode in texts for lines in episode)
         longest = max(map(len, self.states))
         n = columns or max(1, min(longest, round(math.sqrt(longest * 1.6 * (height + pad) / (width + pad)))))
         n_rows = sum(math.ceil(len(states) / n) for states in self.states)
@@ -188,19 +192,19 @@ class _Film:
                 if self.overlay is not None:
                     picture = self.overlay.marked(picture, self.captions[e][k])
                 image.paste(image_module.fromarray(picture), (x, y))
-                for j, text in enumerate(told[e][k]):
+                for j, text in enumerate(texts[e][k]):
                     at = (x, y + rows + j * line + line // 2)
                     draw.text(at, text, INK if j == 0 else GREY, font(em), anchor="lm")
             row += math.ceil(len(states) / n)
         return np.asarray(image)
 
     def _below(self, e: int, k: int) -> list[str]:
-        """What is written below a small picture."""
+        """The lines of text below a small picture."""
         head = f"step {k}" if len(self.states) == 1 else f"episode {self.episodes[e]}, step {k}"
-        return [head] if self.overlay is None else _told(head, self.captions[e][k])
+        return [head] if self.overlay is None else _caption_lines(head, self.captions[e][k])
 
 
-def _told(head: str, caption: Caption) -> list[str]:
+def _caption_lines(head: str, caption: Caption) -> list[str]:
     """Three lines below a small picture."""
     if caption.did:
         head += f", p = {number(caption.probability)}"
@@ -210,7 +214,7 @@ def _told(head: str, caption: Caption) -> list[str]:
 
 
 def _wrapped(texts: list[str], room: int, size: int) -> list[str]:
-    """Texts in as many lines as they need, broken after commas; only what is too long by itself is cut."""
+    """Texts in as many lines as they need, broken after commas; a part that is too long for a line is cut."""
     measure = font(size).getlength
     lines = []
     for text in texts:
@@ -235,7 +239,7 @@ def _cut(text: str, room: int, size: int) -> str:
 
 
 def picture_of(model: Model, state: Any, tile: int) -> Picture:
-    """A state as (H, W, 3) uint8: drawn if it is a gridworld's, else by the world's own ``picture(state)``."""
+    """A state as (H, W, 3) uint8: drawn by us for gridworlds, else by the world's own ``picture(state)``."""
     if model.picture is None:
         raise TypeError(
             f"{short_repr(model.world)} has no pictures; give its class a method picture(state) that returns a (height, "
@@ -245,7 +249,7 @@ def picture_of(model: Model, state: Any, tile: int) -> Picture:
 
 
 def _side_by_side(by_episode: list[list[Picture]], columns: int) -> list[Picture]:
-    """Frames of several episodes at the same time; the last one of a shorter episode stays."""
+    """Frames of several episodes at the same time; a shorter episode stays at its last frame."""
     blank = np.full_like(by_episode[0][0], 255)
     found = []
     for k in range(max(map(len, by_episode))):
@@ -264,7 +268,7 @@ def _write_png(path: Path, picture: Picture) -> None:
 
 
 def _write_gif(path: Path, pictures: list[Picture], shown: list[int], seconds: float) -> None:
-    """One palette for all frames; what does not change from one to the next is left transparent, which packs well."""
+    """One palette for all frames; unchanged pixels are transparent, which compresses well."""
     image_module = needed("PIL.Image", "analysis")
     palette_C3, indexed = _with_one_palette(pictures)
     images = []
@@ -281,10 +285,10 @@ def _write_gif(path: Path, pictures: list[Picture], shown: list[int], seconds: f
 
 
 def _with_one_palette(pictures: list[Picture]) -> tuple[npt.NDArray[np.uint8], list[Picture]]:
-    """A palette (256, 3), and pictures as (H, W) places in it; the last place is free.
+    """A palette (256, 3), and pictures as (H, W) indices into it; the last index is free.
 
-    Most of a picture has few colours, which are kept as they are. The many that smooth edges have share what is left: each
-    becomes the nearest of them. There is no dithering, which would flicker.
+    Most of a picture has few colours, which are kept exactly. The many colours of smooth edges share the rest of the
+    palette: each becomes the nearest entry. There is no dithering, which would flicker.
     """
     packed = [picture.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32) for picture in pictures]
     code_U, count_U = np.unique(np.concatenate([p.ravel() for p in packed]), return_counts=True)
@@ -307,7 +311,7 @@ def _with_one_palette(pictures: list[Picture]) -> tuple[npt.NDArray[np.uint8], l
 
 
 def _write_mp4(path: Path, pictures: list[Picture], shown: list[int], seconds: float) -> None:
-    """H.264 with half the colours in each direction (yuv420p), which is what all browsers play; sizes are even."""
+    """H.264 with colours at half resolution (yuv420p), which all browsers play; width and height must be even."""
     imageio = needed("imageio.v3", "movies")
     height, width, _ = pictures[0].shape
     with imageio.imopen(path, "w", plugin="pyav") as video:

@@ -1,6 +1,6 @@
-"""Arrays over all states of all levels, for xarray, that read only the levels, rows and columns which are asked for.
+"""Arrays over all states of all levels, for xarray, that read only the selected levels, rows and columns.
 
-Imported only where xarray is there.
+Imported only if xarray is installed.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from empo_bi.analysis import xarray_internals as indexing
 from empo_bi.analysis.quantities import Source, trim_after
 from empo_bi.dag.slices import Bodies, IndexArray, bodies_from
 
-Array = npt.NDArray[Any]
+Array = npt.NDArray[np.number]
 
 
 class LevelledArray(BackendArray):
     """A quantity of all states, level after level, as ``dag.index_of`` numbers them.
 
-    Levels are read one after the other, and of each only chunks with rows that are asked for; of a chunk only the columns
-    that are asked for stay. Nothing is remembered. Several threads may ask (dask does): they take turns.
+    Levels are read one after the other, and only chunks with selected rows; only the selected columns of a chunk are kept.
+    Nothing is cached. Several threads may read (dask does): they take turns.
     """
 
     def __init__(
-        self, source: Source, first_state: IndexArray, columns: Sequence[int], dtype: Any, lock: threading.Lock
+        self, source: Source, first_state: IndexArray, columns: Sequence[int], dtype: npt.DTypeLike, lock: threading.Lock
     ) -> None:
-        """``first_state``: numbers of the levels' first states, and that of all states; ``columns``: the other sizes."""
+        """``first_state``: the number of each level's first state, then that of all states; ``columns``: other sizes."""
         self._source, self._first_state, self._lock = source, first_state, lock
         self.shape = (int(first_state[-1]), *columns)
         self.dtype = np.dtype(dtype)
 
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Array:
         if isinstance(key, indexing.BasicIndexer | indexing.OuterIndexer):
-            return self._read(key.tuple)  # also with slices that go backwards, or are empty, which the adapter does not like
+            return self._read(key.tuple)  # also with backward or empty slices, which the adapter does not accept
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> Array:
-        """Integers, slices, or arrays of integers for each dimension, each for itself."""
+        """``key`` has an integer, a slice, or an array of integers for each dimension, applied independently."""
         keys = [_normal(one, n) for one, n in zip(key, self.shape, strict=True)]
         number_N, back = _ascending(keys[0])
         columns = keys[1:]
         found: Array = np.zeros((len(number_N), *map(len, columns)), dtype=self.dtype)
         with self._lock:
-            for t, asked, places in self._by_level(number_N):
-                out = found[asked]
+            for t, rows_there, places in self._by_level(number_N):
+                out = found[rows_there]
                 for where, rows in self._source.pieces(t, places):
                     out[where] = _chosen(rows, columns)
                 trim_after(len(places))
@@ -58,7 +58,7 @@ class LevelledArray(BackendArray):
         return found[tuple(0 if np.ndim(one) == 0 and not isinstance(one, slice) else slice(None) for one in key)]
 
     def _by_level(self, number_N: range | IndexArray) -> list[tuple[int, slice, Bodies]]:
-        """Levels, which of the ascending numbers are theirs, and their places there."""
+        """Levels, which of the ascending numbers belong to each, and their places there."""
         if len(number_N) == 0:
             return []
         parts = []
@@ -79,9 +79,9 @@ class LevelledArray(BackendArray):
                 parts.append((t, slice(begin, end), places))
         return parts
 
-    # --- what others do with it ---------------------------------------------------------------------------------------
+    # --- for dask, copy and pickle ------------------------------------------------------------------------------------
 
-    def __deepcopy__(self, memo: Any) -> LevelledArray:
+    def __deepcopy__(self, memo: object) -> LevelledArray:
         return self  # it never changes
 
     def __dask_tokenize__(self) -> tuple[str, int, int]:
@@ -94,18 +94,18 @@ class LevelledArray(BackendArray):
         )
 
 
-def _normal(one: Any, n: int) -> range | IndexArray:
+def _normal(one: slice | npt.ArrayLike, n: int) -> range | IndexArray:
     """An index as a range or an array of numbers from 0 to n - 1."""
     if isinstance(one, slice):
         return range(n)[one]
     numbers = np.atleast_1d(np.asarray(one, dtype=np.int64))
     if len(numbers) and not (-n <= numbers.min() and numbers.max() < n):
-        raise IndexError(f"index {one!r} is out of bounds: there are {n}")
+        raise IndexError(f"index {one!r} is out of bounds for size {n}")
     return np.where(numbers < 0, numbers + n, numbers)
 
 
-def _ascending(numbers: range | IndexArray) -> tuple[range | IndexArray, Any]:
-    """The same numbers, each once and in order, and what brings back the order in which they were asked for."""
+def _ascending(numbers: range | IndexArray) -> tuple[range | IndexArray, slice | IndexArray | None]:
+    """The same numbers, each once and in order, and the index that restores the original order."""
     if isinstance(numbers, range):
         return (numbers[::-1], slice(None, None, -1)) if numbers.step < 0 else (numbers, None)
     if (np.diff(numbers) > 0).all():

@@ -1,15 +1,16 @@
-"""How ``level`` is looked up along ``state``: by where levels begin, not by an index with an entry for every state.
+"""An xarray index that looks up ``level`` along ``state`` by where levels begin, without an entry for every state.
 
-Imported only where xarray is there.
+Imported only if xarray is installed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from operator import index as as_integer
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray
 from xarray.backends import BackendArray
 
@@ -17,26 +18,28 @@ from empo_bi.analysis import xarray_internals as indexing
 from empo_bi.analysis.xarray_internals import IndexSelResult
 from empo_bi.dag.slices import IndexArray
 
+OTHER_LEVELS = "the levels differ, and different levels have different states; select the same levels on both sides"
+
 
 class LevelIndex(xarray.Index):
-    """Stretches of states, each of one level; levels ascend.
+    """Ranges of states, one for each level; levels ascend.
 
-    ``ds.sel(level=3)`` gives the states of a level, ``level=slice(2, 4)`` those of levels 2 to 4, the last one included as
-    everywhere in xarray, ``level=[1, 3]`` those of some.
+    ``ds.sel(level=3)`` selects the states of one level, ``level=slice(2, 4)`` those of levels 2 to 4 (inclusive, as always
+    in xarray), ``level=[1, 3]`` those of two levels.
     """
 
     def __init__(self, level_L: IndexArray, start_L1: IndexArray) -> None:
-        """Levels, and where each begins among the states, and all of them end."""
+        """``level_L`` are the levels; ``start_L1`` where each begins among the states, followed by where the last ends."""
         self.level_L, self.start_L1 = level_L, start_L1
 
-    def create_variables(self, variables: Mapping[Any, xarray.Variable] | None = None) -> dict[Any, xarray.Variable]:
+    def create_variables(self, variables: Mapping[Any, xarray.Variable] | None = None) -> dict[Hashable, xarray.Variable]:
         attributes = dict(variables["level"].attrs) if variables and "level" in variables else {}
         numbers = indexing.LazilyIndexedArray(_LevelNumbers(self.level_L, self.start_L1))
         return {"level": xarray.Variable(("state",), numbers, attributes)}
 
-    def sel(self, labels: dict[Any, Any], method: Any = None, tolerance: Any = None) -> IndexSelResult:
+    def sel(self, labels: dict[Any, Any], method: object = None, tolerance: object = None) -> IndexSelResult:
         if method is not None or tolerance is not None:
-            raise ValueError(f"levels are whole numbers: neither method={method!r} nor tolerance={tolerance!r} is of use")
+            raise ValueError(f"method={method!r}, tolerance={tolerance!r}: levels are whole numbers; leave out both")
         (wanted,) = labels.values()
         if isinstance(wanted, slice):
             first = 0 if wanted.start is None else as_integer(wanted.start)
@@ -44,12 +47,12 @@ class LevelIndex(xarray.Index):
             keep = (self.level_L >= first) & (self.level_L <= last)
             chosen = np.flatnonzero(keep)[:: wanted.step]
         else:
-            asked = np.asarray(wanted)
-            if asked.size and asked.dtype.kind not in "iu":
+            levels = np.asarray(wanted)
+            if levels.size and levels.dtype.kind not in "iu":
                 raise KeyError(f"level={wanted!r}; give a whole number, a list of them, or a slice")
-            if asked.ndim > 1:
+            if levels.ndim > 1:
                 raise KeyError(f"level={wanted!r}; give one level, or a list of them")
-            chosen = np.array([self._place_of(int(level)) for level in np.atleast_1d(asked)], dtype=np.int64)
+            chosen = np.array([self._place_of(int(level)) for level in np.atleast_1d(levels)], dtype=np.int64)
         if len(chosen) == 0:
             return IndexSelResult({"state": slice(0, 0)})
         if (np.diff(chosen) == 1).all():
@@ -64,11 +67,11 @@ class LevelIndex(xarray.Index):
             there = "none" if not known else f"levels {known[0]} to {known[-1]}"
             if len(known) > 1 and len(known) <= known[-1] - known[0]:
                 there = f"levels {', '.join(map(str, known[:10]))}" + (", ..." if len(known) > 10 else "")
-            raise KeyError(f"level {level}: here are {there}")
+            raise KeyError(f"level {level}: these data have {there}")
         return place
 
     def isel(self, indexers: Mapping[Any, Any]) -> LevelIndex | None:
-        """The index of what is left, None where levels do not ascend any more, or nothing is along ``state``."""
+        """The index of a selection; None if its levels no longer ascend, or it has no dimension ``state``."""
         chosen = indexers["state"]
         if isinstance(chosen, xarray.Variable):
             if chosen.dims != ("state",):
@@ -79,7 +82,7 @@ class LevelIndex(xarray.Index):
             numbers = range(n)[chosen]
             if numbers.step < 0:
                 return None
-            # How many of the numbers are before each level's begin.
+            # How many of the numbers come before the start of each level.
             start_L1 = np.clip(-((numbers.start - self.start_L1) // numbers.step), 0, len(numbers))
         else:
             number_N = np.asarray(chosen)
@@ -95,28 +98,28 @@ class LevelIndex(xarray.Index):
         return LevelIndex(self.level_L[keep], np.append(start_L1[keep], start_L1[-1]))
 
     @classmethod
-    def concat(cls, indexes: Sequence[Any], dim: Any, positions: Any = None) -> LevelIndex:
-        """Stretches one after the other, as long as levels still ascend."""
+    def concat(cls, indexes: Sequence[LevelIndex], dim: Hashable, positions: object = None) -> LevelIndex:
+        """Ranges one after the other; an error if levels would not ascend."""
         level_L = np.concatenate([index.level_L for index in indexes])
         if positions is not None or (np.diff(level_L) <= 0).any():
             raise ValueError(
-                "levels would not ascend along state; put them in order, or give up the index: data.drop_indexes('level')"
+                "levels would not ascend along state; put them in order, or drop the index: data.drop_indexes('level')"
             )
         length_L = np.concatenate([np.diff(index.start_L1) for index in indexes])
         return cls(level_L, np.concatenate([[0], length_L.cumsum()]))
 
-    def equals(self, other: xarray.Index, **_: Any) -> bool:
+    def equals(self, other: xarray.Index, **_: object) -> bool:
         return (
             isinstance(other, LevelIndex)
             and np.array_equal(self.level_L, other.level_L)
             and np.array_equal(self.start_L1, other.start_L1)
         )
 
-    def join(self, other: Any, how: Any = "inner") -> LevelIndex:
-        raise ValueError("states of different levels have nothing in common: select the same levels on both sides")
+    def join(self, other: xarray.Index, how: object = "inner") -> LevelIndex:
+        raise ValueError(OTHER_LEVELS)
 
-    def reindex_like(self, other: Any) -> dict[Any, Any]:
-        raise ValueError("states of different levels have nothing in common: select the same levels on both sides")
+    def reindex_like(self, other: xarray.Index) -> dict[Hashable, Any]:
+        raise ValueError(OTHER_LEVELS)
 
     def __repr__(self) -> str:
         return f"LevelIndex({len(self.level_L)} levels, {int(self.start_L1[-1]):,} states)"
@@ -126,18 +129,18 @@ class LevelIndex(xarray.Index):
 
 
 class _LevelNumbers(BackendArray):
-    """The level of each state, counted when it is asked for."""
+    """The level of each state, computed on demand."""
 
     def __init__(self, level_L: IndexArray, start_L1: IndexArray) -> None:
         self._level_L, self._start_L1 = level_L, start_L1
         self.shape, self.dtype = (int(start_L1[-1]),), np.dtype(np.int32)
 
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[np.int32]:
         if isinstance(key, indexing.BasicIndexer | indexing.OuterIndexer):
             return self._read(key.tuple)
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
-    def _read(self, key: tuple[Any, ...]) -> Any:
+    def _read(self, key: tuple[Any, ...]) -> npt.NDArray[np.int32]:
         (one,) = key
         if isinstance(one, slice) and (one.step is None or one.step == 1):
             first, last, _ = one.indices(self.shape[0])

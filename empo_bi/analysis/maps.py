@@ -1,29 +1,32 @@
-r"""Maps: a number for each cell of the grid, as a function of where one agent is.
+r"""Maps: a number for each cell of the grid, depending on where one agent is.
 
-Many states of a level have an agent on the same cell c. A map has their weighted mean,
+Many states of a level have the agent on the same cell c. A map shows their weighted mean,
 
 .. math:: m(c) = \frac{\sum_{s: x_i(s) = c} w(s) v(s)}{\sum_{s: x_i(s) = c} w(s)},
 
-over the states in which everybody and everything else is as in one given state (the agent may face any way), over all states
-of the level, or with w the probability with which both policies come to them.
+over the states in which everything else is as in one given state (the agent may face any direction), over all states of the
+level, or with w the probability that a state is reached under both policies.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.analysis.agent_policy import agent_number
 from empo_bi.analysis.selection import MEAN, REACHED, goal_place, human_place, level_number, weights_of
 from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.problem.protocols import Goal
+from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
+from empo_bi.world.encoding import State
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
 
-Others = Any  # "reached", "mean", or a state
-ROUNDING = 1e-9  # of the size of two maps; differences below that are shown as 0
+Others = str | State  # "reached", "mean", or a state
+ROUNDING = 1e-9  # relative to the largest number of two maps; smaller differences are shown as 0
 
 
 @dataclass(frozen=True)
@@ -34,15 +37,15 @@ class CellMap:
     ----------
     world : GridWorld
     level : int
-    agent : whose cell it is
+    agent : the agent whose cell is meant
     quantity : what the number is, such as "power of human 0"
-    how : which states were taken together
+    how : which states were averaged
     value_YX : (height, width) float64, nan where the agent is in none of the states
-    weight_YX : (height, width) float64, the total weight of the states with the agent there: a probability or a number
-    scale : label for the number's scale, with its symbol or unit; "" to take ``quantity``
-    goal : the goal that the number is about, if it is about one
-    is_change : whether it is the difference of two maps
-    rounding : numbers up to this are what rounding leaves of a 0; above 0 for differences, see :meth:`rounded_off`
+    weight_YX : (height, width) float64, the total weight of the states with the agent there: a probability or a count
+    scale : label of the colour scale, with symbol or unit; "" to use ``quantity``
+    goal : the goal that the number is about, if any
+    is_change : whether this is the difference of two maps
+    rounding : differences up to this are rounding errors, see :meth:`rounded_off`; 0 for maps that are no differences
     """
 
     world: GridWorld
@@ -53,31 +56,31 @@ class CellMap:
     value_YX: FloatArray
     weight_YX: FloatArray
     scale: str = ""
-    goal: Any = None
+    goal: Goal | None = None
     is_change: bool = False
     rounding: float = 0.0
 
     @property
     def title(self) -> str:
-        """Two lines for a picture: what it is, and which states were taken together."""
+        """Two lines for a picture: what it shows, and which states were averaged."""
         return f"{self.quantity}, level {self.level}\n{self.how}"
 
     def __sub__(self, other: CellMap) -> CellMap:
-        """By how much this map is above another one of the same grid; nan where either is."""
+        """This map minus another one of the same grid; nan where either is nan."""
         if not isinstance(other, CellMap):
             return NotImplemented
         if self.value_YX.shape != other.value_YX.shape:
             raise ValueError(
-                f"the maps have {self.value_YX.shape} and {other.value_YX.shape} cells (height, width); subtract those of "
+                f"the maps have {self.value_YX.shape} and {other.value_YX.shape} cells (height, width); subtract maps of "
                 "the same grid"
             )
-        what, rest = self._told(other, "quantity"), self._told(other, "how")
+        what, how = self._minus(other, "quantity"), self._minus(other, "how")
         if self.level != other.level:
             what += f" since level {other.level}"
         return replace(
             self,
             quantity=f"change of {what}" if self.quantity == other.quantity else what,
-            how=rest,
+            how=how,
             value_YX=self.value_YX - other.value_YX,
             weight_YX=np.minimum(self.weight_YX, other.weight_YX),
             scale=f"change of {self.scale}" if self.scale and self.scale == other.scale else "difference",
@@ -87,29 +90,29 @@ class CellMap:
         )
 
     def rounded_off(self) -> CellMap:
-        """The map as it is to be shown: with 0 where a difference is no more than rounding leaves."""
+        """The map as it is shown: with 0 where a difference is only a rounding error."""
         return replace(self, value_YX=np.where(np.abs(self.value_YX) <= self.rounding, 0.0, self.value_YX))
 
     def _rounding_of_sums(self) -> float:
-        """What to take for 0 in sums with this map."""
+        """What counts as 0 in differences with this map."""
         found = np.abs(self.value_YX[np.isfinite(self.value_YX)])
         return max(self.rounding, ROUNDING * float(found.max(initial=0.0)))
 
-    def _told(self, other: CellMap, name: str) -> str:
-        """What both maps say, or what each of them says."""
+    def _minus(self, other: CellMap, name: str) -> str:
+        """A text attribute of the difference: the common one, or both with "minus" between them."""
         own, others = getattr(self, name), getattr(other, name)
         return str(own) if own == others else f"{own} minus {others}"
 
 
 @dataclass(frozen=True)
-class Considered:
-    """The states of a level that a map looks at.
+class MapStates:
+    """The states of a level that a map averages.
 
     Attributes
     ----------
     t : level
-    place_M, weight_M : places there, and weights above 0
-    cell_M2, direction_M : where the agent is (x, y), and what it faces
+    place_M, weight_M : their places on the level, and their positive weights
+    cell_M2, direction_M : where the agent is (x, y), and which way it faces
     """
 
     world: GridWorld
@@ -119,8 +122,8 @@ class Considered:
     cell_M2: IndexArray
     direction_M: IndexArray
 
-    def only(self, keep_N: IndexArray) -> Considered:
-        """Some of them, by their number."""
+    def only(self, keep_N: IndexArray) -> MapStates:
+        """Some of these states, by their indices."""
         names = ("place_M", "weight_M", "cell_M2", "direction_M")
         return replace(self, **{name: getattr(self, name)[keep_N] for name in names})
 
@@ -134,19 +137,19 @@ class Considered:
         return np.stack(total_NC, axis=-1).reshape(height, width, -1)
 
     def means(self, value_MN: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The weighted means, (height, width, N), nan where there is nothing, and the weights (height, width)."""
+        """The weighted means, (height, width, N), nan where there are no states, and the weights (height, width)."""
         weight_YX = self.summed(np.ones((len(self.place_M), 1)))[:, :, 0]
         with np.errstate(invalid="ignore"):
             return self.summed(value_MN) / weight_YX[:, :, np.newaxis], weight_YX
 
 
-def considered(solution: Solution, level: int, agent: int, others: Others) -> Considered:
-    """The states of a level that a map of an agent looks at: those with any weight."""
+def map_states(solution: Solution, level: int, agent: int, others: Others) -> MapStates:
+    """The states of a level that a map of an agent averages: those with positive weight."""
     t, agent = level_number(solution, level), agent_number(solution, agent)
     world = solution.model.grid
     if world is None:
         raise TypeError(
-            f"{solution.world!r} has no cells; maps are of gridworlds. For other worlds, take solution.to_pandas(...)"
+            f"{solution.world!r} has no cells; maps need a gridworld. For other worlds, use solution.to_pandas(...)"
         )
     key_SW = solution.dag.keys(t)
     assert key_SW is not None
@@ -157,45 +160,45 @@ def considered(solution: Solution, level: int, agent: int, others: Others) -> Co
         weight_S = StateFields(world, key_SW).same_but_for(agent, key_1W[0]).astype(np.float64)
     place_M = np.flatnonzero(weight_S)
     fields = StateFields(world, key_SW[place_M])
-    return Considered(world, t, place_M, weight_S[place_M], fields.cell_xy(agent), fields.direction(agent))
+    return MapStates(world, t, place_M, weight_S[place_M], fields.cell_xy(agent), fields.direction(agent))
 
 
 def cell_map(
-    solution: Solution, value_S: Any, level: int, agent: int, *, others: Others = REACHED, quantity: str = "value"
+    solution: Solution, value_S: npt.ArrayLike, level: int, agent: int, *, others: Others = REACHED, quantity: str = "value"
 ) -> CellMap:
-    """A map of any numbers that the states of a level have.
+    """A map of any numbers given for the states of a level.
 
     Parameters
     ----------
     solution : Solution of a gridworld
-    value_S : (S,), one number for each state of ``dag.states(level)``; nan for those that do not count
+    value_S : (S,), one number for each state of ``dag.states(level)``; nan for states to leave out
     level : int
-    agent : whose cell the number is a function of
+    agent : the agent whose cell is meant
     others : "reached", "mean", or a state
-        How states with the agent on the same cell are taken together: as likely as both policies make them (default), all
-        alike, or only those in which all else is as in the given state, whatever its step.
+        How states with the agent on the same cell are averaged: weighted by their probability under both policies
+        (default), all equally, or only those in which everything else is as in the given state, whatever its step.
     quantity : what the number is
     """
-    chosen = considered(solution, level, agent, others)
+    chosen = map_states(solution, level, agent, others)
     value_S = np.asarray(value_S, dtype=np.float64)
     n_states = solution.dag.level_sizes[chosen.t]
     if value_S.shape != (n_states,):
-        raise ValueError(f"value_S has shape {value_S.shape}; level {level} has {n_states} states, give one number for each")
+        raise ValueError(f"value_S has shape {value_S.shape}; level {level} has {n_states} states: give one number for each")
     chosen = chosen.only(np.flatnonzero(~np.isnan(value_S[chosen.place_M])))
     value_YX1, weight_YX = chosen.means(value_S[chosen.place_M, np.newaxis])
-    what = {MEAN: "mean over all states", REACHED: "mean over what both policies come to"}
+    what = {MEAN: "mean over all states", REACHED: "mean over states reached under both policies"}
     how = f"by the cell of agent {agent}; {what[others] if isinstance(others, str) else 'all else as in one state'}"
     return CellMap(chosen.world, chosen.t, agent, quantity, how, value_YX1[:, :, 0], weight_YX)
 
 
 def value_map(
-    solution: Solution, human: int, goal: Any, level: int, *, agent: int | None = None, others: Others = REACHED,
+    solution: Solution, human: int, goal: GoalLike, level: int, *, agent: int | None = None, others: Others = REACHED,
     alone: bool = False,
 ) -> CellMap:  # fmt: skip
-    """What a goal is worth to a human, :math:`V_h^e`, by the cell of an agent (by default that human).
+    """The value of a goal to a human, :math:`V_h^e`, by the cell of an agent (by default that human).
 
-    ``alone=True`` takes :math:`V_h` of phase 1 instead. A goal is given itself, by its number, or by its name; ``others``
-    are as in :func:`cell_map`.
+    ``alone=True`` shows :math:`V_h` of phase 1 instead. ``goal`` is a goal, its number, or its name; ``others`` is as in
+    :func:`cell_map`.
     """
     h, g = goal_place(solution, human, goal)
     t = level_number(solution, level)
@@ -219,7 +222,7 @@ def power_map(solution: Solution, human: int, level: int, *, agent: int | None =
 
 
 def robot_value_map(solution: Solution, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:
-    """The robot's value :math:`V_r` by the cell of an agent (by default the first robot, or human if there is no robot)."""
+    """The robot's value :math:`V_r` by the cell of an agent (by default the first robot, or human if there are none)."""
     t = level_number(solution, level)
     if agent is None:
         agent = [*solution.robots, *solution.humans][0]
@@ -227,8 +230,8 @@ def robot_value_map(solution: Solution, level: int, *, agent: int | None = None,
 
 
 def presence_map(solution: Solution, agent: int, level: int) -> CellMap:
-    """How likely an agent is on each cell of a level under both policies; nan where it never is."""
-    chosen = considered(solution, level, agent, REACHED)
+    """The probability that an agent is on each cell, on a level, under both policies; nan where it never is."""
+    chosen = map_states(solution, level, agent, REACHED)
     weight_YX = chosen.summed(np.ones((len(chosen.place_M), 1)))[:, :, 0]
     value_YX = np.where(weight_YX > 0, weight_YX, np.nan)
     return CellMap(

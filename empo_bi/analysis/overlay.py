@@ -1,7 +1,8 @@
-"""Drawing on frames: who is who and what is wanted on the grid, and a panel of numbers beside or below it.
+"""Drawing the frames of a film: agents' numbers and goals on the grid, and a panel of numbers beside or below it.
 
-Where things are depends on the solution alone, so that all frames of a film have one size and nothing jumps. The panel is
-made of blocks of a column's width; they are put into as many columns, below or beside the grid, as make the smallest frame.
+The layout depends on the solution alone, so all frames of a film have one size and nothing jumps. The panel is made of
+blocks as wide as a column; they are arranged in one to three columns, below or beside the grid, whichever makes the smallest
+frame.
 """
 
 from __future__ import annotations
@@ -11,22 +12,29 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from empo_bi.analysis.captions import Caption, GoalNote
+from empo_bi.problem.protocols import Goal
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.extras import needed
 from empo_bi.world.goals import ReachGoal
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont
+
 Picture = npt.NDArray[np.uint8]
 Colour = tuple[int, int, int]
+Paint = Callable[["ImageDraw", int, int, Sequence[Caption]], None]
 
 INK, PAPER, GREY, TRACK = (36, 38, 44), (255, 255, 255), (104, 109, 119), (212, 215, 221)
 ROBOT, OTHER = (60, 64, 72), (128, 90, 150)
-# Okabe and Ito's, darkened until white numbers can be read on them.
+# The palette of Okabe and Ito, darkened so that white numbers are readable on it.
 HUMANS: tuple[Colour, ...] = ((0, 101, 168), (200, 80, 0), (0, 128, 96), (160, 74, 128), (120, 92, 20), (40, 136, 176))
 MIN_TEXT = 13
 SHOWN_PROFILES, SHOWN_GOALS = 4, 3
@@ -34,7 +42,7 @@ END, TICK = "the end", "tick"
 
 
 @lru_cache(maxsize=16)
-def font(size: int) -> Any:
+def font(size: int) -> FreeTypeFont:
     return needed("PIL.ImageFont", "analysis").load_default(size)
 
 
@@ -48,29 +56,29 @@ def number(value: float) -> str:
 
 
 def share(p: float) -> str:
-    """A probability with three digits, whatever it is; those that are nearly 0 are told from 0."""
+    """A probability with three decimals; "~0" if it is tiny but not 0."""
     return "~0" if 0 < p < 0.0005 else f"{p:.3f}"
 
 
 @dataclass(frozen=True)
 class Block:
-    """A part of the panel: its height, and how it is painted at (x, y)."""
+    """A part of the panel: its height, and the function that paints it at (x, y)."""
 
     height: int
-    paint: Callable[[Any, int, int, Sequence[Caption]], None]
+    paint: Paint
 
 
 class Overlay:
-    """Paints the frames of a solution's episodes. ``goals`` are those that humans pursue.
+    """Paints the frames of a solution's episodes. ``goals`` are the fixed goals that humans pursue.
 
     Attributes
     ----------
     height, width : of a frame
-    grid_xy : where the picture of the state is in it
+    grid_xy : where the picture of the state is in the frame
     """
 
     def __init__(
-        self, solution: Solution, picture: tuple[int, int], tile: int, goals: dict[int, Any], *, most_power: float
+        self, solution: Solution, picture: tuple[int, int], tile: int, goals: dict[int, Goal], *, most_power: float
     ) -> None:
         """``picture`` is the (height, width) of pictures of states; ``most_power`` is the top of the sparklines."""
         self._solution, self._tile, self._goals, self._most_power = solution, tile, goals, most_power
@@ -100,7 +108,8 @@ class Overlay:
                 continue
             cuts, inner = _split([block.height for block in blocks], n, self._gap)
             height = rows + inner + 3 * pad if is_below else max(rows, inner) + 2 * pad
-            # Frames up to twice as wide as high fit pages and screens; others, unless the world is, count as if larger.
+            # Frames up to about twice as wide as high fit pages and screens; more extreme ones, unless the world itself is
+            # like that, are scored as if they were larger.
             stretch = max(width / height / max(2.2, columns / rows), height / width / max(1.1, rows / columns), 1.0)
             score = round(width * height * stretch)
             if not best or score < best[0]:
@@ -127,7 +136,8 @@ class Overlay:
         per_line = max(1, min(n_agents, self._column // item))
         blocks = [
             Block(
-                round(2.6 * line + line * math.ceil(n_agents / per_line)), self._happened(per_line, self._column // per_line)
+                round(2.6 * line + line * math.ceil(n_agents / per_line)),
+                self._last_step(per_line, self._column // per_line),
             )
         ]
         if solution.robots:
@@ -145,7 +155,7 @@ class Overlay:
     # --- a frame ------------------------------------------------------------------------------------------------------
 
     def frame(self, picture: Picture, captions: Sequence[Caption], title: str = "") -> Picture:
-        """The last of the captions with its picture; those before it are the past. ``title`` stands in the corner."""
+        """The frame of the last caption; earlier captions are the episode so far. ``title`` goes into the corner."""
         image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
         image = image_module.new("RGB", (self.width, self.height), PAPER)
         image.paste(image_module.fromarray(self.marked(picture, captions[-1])), self.grid_xy)
@@ -177,8 +187,8 @@ class Overlay:
                 image.paste(badge, ((x + 1) * tile - size, y * tile + 1), badge)
         return np.asarray(image)
 
-    def _put_bars(self, draw: Any, caption: Caption) -> None:
-        """At the bottom of a cell that is a goal, a bar for each human who may get there: as long as its value."""
+    def _put_bars(self, draw: ImageDraw, caption: Caption) -> None:
+        """At the bottom of each goal cell, a bar for each human who has this goal, as long as its value."""
         tile, humans = self._tile, self._solution.humans
         thick = max(3, min(round(0.13 * tile), round(0.3 * tile) // max(1, len(humans))))
         inset = max(1, tile // 16)
@@ -193,8 +203,8 @@ class Overlay:
                 length = max(1, round(full * min(1.0, note.value)))
                 draw.rectangle((x, y + edge, x + length - 1, y + thick - 1 - edge), self._colour[human])
 
-    def _outline_goals(self, draw: Any, caption: Caption) -> None:
-        """Each goal that is pursued: a frame in the human's colour, and what it is worth here."""
+    def _outline_goals(self, draw: ImageDraw, caption: Caption) -> None:
+        """For each fixed goal, a frame in the human's colour, and its value here."""
         tile, taken = self._tile, set[tuple[int, int, int, int]]()
         thick = max(2, round(0.07 * tile))
         for human, note in caption.pursued.items():
@@ -205,11 +215,11 @@ class Overlay:
             corners = (x1 * tile + shift, y1 * tile + shift, (x2 + 1) * tile - 1 - shift, (y2 + 1) * tile - 1 - shift)
             draw.rectangle(corners, outline=self._colour[human], width=thick)
             if tile >= 18 and not shift:
-                self._put_worth(draw, note, self._colour[human], (x1 * tile + thick, (y2 + 1) * tile - thick))
+                self._put_value(draw, note, self._colour[human], (x1 * tile + thick, (y2 + 1) * tile - thick))
             taken.add(note.cells)
 
-    def _put_worth(self, draw: Any, note: GoalNote, colour: Colour, corner: tuple[int, int]) -> None:
-        """In the lower left corner of a goal what it is worth, or a tick if it is attained."""
+    def _put_value(self, draw: ImageDraw, note: GoalNote, colour: Colour, corner: tuple[int, int]) -> None:
+        """In the lower left corner of a goal its value, or a tick if it is attained."""
         (x, y), size = corner, max(11, round(0.36 * self._tile))
         label = _short(note.value)
         if note.attained:
@@ -224,7 +234,7 @@ class Overlay:
     # --- blocks -------------------------------------------------------------------------------------------------------
 
     def _fit(self, text: str, room: float, size: int | None = None) -> str:
-        """The text, cut where there is no room for all of it."""
+        """The text, cut if there is not enough room."""
         measure = font(size or self._em).getlength
         if measure(text) <= room:
             return text
@@ -232,18 +242,18 @@ class Overlay:
             text = text[:-1]
         return text.rstrip(" ,") + "..."
 
-    def _put_badge(self, draw: Any, agent: int, x: int, y: int) -> int:
-        """An agent's number in its colour, centred on the line at ``y``; how far to go on."""
+    def _put_badge(self, draw: ImageDraw, agent: int, x: int, y: int) -> int:
+        """Draw an agent's number in its colour, centred on the line at ``y``; returns its width with a gap."""
         size = round(1.35 * self._em)
         badge = _badge(str(agent), self._colour.get(agent, OTHER), size)
         draw._image.paste(badge, (x, y + (self._line - size) // 2), badge)
         return size + round(0.45 * self._em)
 
-    def _text(self, draw: Any, x: float, y: int, text: str, colour: Colour = INK, anchor: str = "lm") -> None:
+    def _text(self, draw: ImageDraw, x: float, y: int, text: str, colour: Colour = INK, anchor: str = "lm") -> None:
         draw.text((x, y + self._line // 2), text, colour, font(self._em), anchor=anchor)
 
-    def _happened(self, per_line: int, item: int) -> Callable[..., None]:
-        def paint(draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
+    def _last_step(self, per_line: int, item: int) -> Paint:
+        def paint(draw: ImageDraw, x: int, y: int, captions: Sequence[Caption]) -> None:
             caption, width, line = captions[-1], self._column, self._line
             draw.text((x, y), f"step {caption.step} of {caption.n_steps}", INK, font(round(1.2 * self._em)), anchor="la")
             y += line
@@ -255,10 +265,10 @@ class Overlay:
             if not caption.did:
                 self._text(draw, x, y, "the start", GREY)
                 return
-            told = f"just now: p = {number(caption.probability)}"
+            text = f"just now: p = {number(caption.probability)}"
             if caption.p_outcome < 1:
-                told += f" (chance {number(caption.p_outcome)})"
-            self._text(draw, x, y, self._fit(told, width), GREY)
+                text += f" (chance {number(caption.p_outcome)})"
+            self._text(draw, x, y, self._fit(text, width), GREY)
             y += line
             for n, (agent, action) in enumerate(caption.did.items()):
                 left, top = x + n % per_line * item, y + n // per_line * line
@@ -267,28 +277,28 @@ class Overlay:
 
         return paint
 
-    def _robots(self, n_rows: int) -> Callable[..., None]:
+    def _robots(self, n_rows: int) -> Paint:
         robots = self._solution.robots
         names = self._solution.model.action_names
         measure = font(self._em).getlength
         widest = max(map(measure, names)) * len(robots) + measure(" + ") * (len(robots) - 1)
-        mark = round(0.9 * self._em)  # of what comes next
+        mark = round(0.9 * self._em)  # marks the next profile
         label = round(min(widest, 0.55 * self._column)) + round(0.5 * self._em)
         figure = round(measure("0.000"))
 
-        def paint(draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
+        def paint(draw: ImageDraw, x: int, y: int, captions: Sequence[Caption]) -> None:
             caption, line = captions[-1], self._line
             left = x
             for robot in robots[:6]:
                 left += self._put_badge(draw, robot, left, y)
-            told = "plays here, by probability" if len(robots) == 1 else "policy here"
+            heading = "plays here, by probability" if len(robots) == 1 else "policy here"
             room = x + self._column - left
             if caption.robots:
                 hint = round(measure("next"))
                 self._text(draw, x + self._column, y, "next", GREY, anchor="rm")
                 self._put_mark(draw, x + self._column - hint - mark, y, GREY)
                 room -= hint + mark + self._gap
-            self._text(draw, left, y, self._fit(told if caption.robots else END, room), GREY)
+            self._text(draw, left, y, self._fit(heading if caption.robots else END, room), GREY)
             bar_x = x + mark + label
             full = self._column - mark - label - figure - self._gap
             for actions, p in caption.shown_robots(n_rows):
@@ -305,13 +315,13 @@ class Overlay:
 
         return paint
 
-    def _put_mark(self, draw: Any, x: int, y: int, colour: Colour) -> None:
-        """A small triangle to the right, for what comes next."""
+    def _put_mark(self, draw: ImageDraw, x: int, y: int, colour: Colour) -> None:
+        """A small triangle pointing right, which marks the next profile."""
         middle, high = y + self._line // 2, round(0.32 * self._em)
         draw.polygon([(x, middle - high), (x + round(1.4 * high), middle), (x, middle + high)], fill=colour)
 
-    def _human(self, human: int) -> Callable[..., None]:
-        def paint(draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
+    def _human(self, human: int) -> Paint:
+        def paint(draw: ImageDraw, x: int, y: int, captions: Sequence[Caption]) -> None:
             caption, line = captions[-1], self._line
             left = x + self._put_badge(draw, human, x, y)
             power = caption.power.get(human)
@@ -320,23 +330,23 @@ class Overlay:
             self._sparkline(draw, (begin, y + 3, x + self._column, y + line - 3), human, captions)
             room = x + self._column - left
             if human in caption.pursued:
-                self._text(draw, left, y + line, self._fit(_told_goal(caption.pursued[human]), room), self._colour[human])
+                self._text(draw, left, y + line, self._fit(_goal_text(caption.pursued[human]), room), self._colour[human])
             elif caption.power:
-                self._text(draw, left, y + line, self._told_goals(caption, human, room), GREY)
+                self._text(draw, left, y + line, self._best_goals_text(caption, human, room), GREY)
 
         return paint
 
-    def _told_goals(self, caption: Caption, human: int, room: float) -> str:
-        """The goals that are worth most here, as many as there is room for."""
+    def _best_goals_text(self, caption: Caption, human: int, room: float) -> str:
+        """The goals with the highest values here, as many as there is room for."""
         best = [note for note in caption.best_goals(human, SHOWN_GOALS) if note.value >= 0.005]
         if not best:
             return "no goal is within reach"
-        told = ["best: " + ", ".join(f"{_named(note)} {_short(note.value)}" for note in best[:n]) for n in range(1, 4)]
-        fitting = [text for text in told if self._fit(text, room) == text]
-        return fitting[-1] if fitting else self._fit(told[0], room)
+        texts = ["best: " + ", ".join(f"{_named(note)} {_short(note.value)}" for note in best[:n]) for n in range(1, 4)]
+        fitting = [text for text in texts if self._fit(text, room) == text]
+        return fitting[-1] if fitting else self._fit(texts[0], room)
 
-    def _sparkline(self, draw: Any, box: tuple[int, int, int, int], human: int, captions: Sequence[Caption]) -> None:
-        """Power so far, from 0 to the most that anybody has in the film; the whole width is the whole episode."""
+    def _sparkline(self, draw: ImageDraw, box: tuple[int, int, int, int], human: int, captions: Sequence[Caption]) -> None:
+        """Power so far, from 0 to the highest power in the film; the full width is the whole episode."""
         x1, y1, x2, y2 = box
         n_steps = max(1, captions[-1].n_steps - 1)  # there is no power at the end
         draw.line((x1, y2, x2, y2), TRACK, 1)
@@ -354,7 +364,7 @@ class Overlay:
             (x, y), radius = points[-1], max(3, self._em // 5)
             draw.ellipse((x - radius, y - radius, x + radius, y + radius), self._colour[human])
 
-    def _legend(self, draw: Any, x: int, y: int, captions: Sequence[Caption]) -> None:
+    def _legend(self, draw: ImageDraw, x: int, y: int, captions: Sequence[Caption]) -> None:
         middle, thick, size = y + self._line // 2, max(2, round(0.1 * self._tile)), round(1.6 * self._em)
         draw.rectangle((x, middle - thick // 2, x + size - 1, middle - thick // 2 + thick - 1), TRACK)
         colour = self._colour[self._solution.humans[0]]
@@ -363,8 +373,8 @@ class Overlay:
         self._text(draw, left, y, self._fit("in cells: value of that goal, 0 to 1", x + self._column - left), GREY)
 
 
-def _told_goal(note: GoalNote) -> str:
-    """What has become of the goal that a human pursues."""
+def _goal_text(note: GoalNote) -> str:
+    """The fixed goal of a human, and its value or whether it was attained."""
     if note.attained or note.value != note.value:
         return f"wants {note.label}: {'attained' if note.attained else 'not attained'}"
     return f"wants {note.label}: value {number(note.value)}"
@@ -375,14 +385,14 @@ def _named(note: GoalNote) -> str:
 
 
 def _short(value: float) -> str:
-    """A value of at most 1 in three characters, where there is little room; nothing where there is none."""
+    """A value of at most 1 in three characters; empty for nan."""
     if value != value:
         return ""
     return f"{value:.1f}" if value >= 0.995 else f"{value:.2f}".lstrip("0") if value >= 0.005 else "~0" if value > 0 else "0"
 
 
 def _split(heights: Sequence[int], n: int, gap: int) -> tuple[list[int], int]:
-    """Where to cut a row of blocks into ``n`` columns so that the highest is as low as possible; and how high that is."""
+    """Where to cut a list of blocks into ``n`` columns so that the highest is as low as possible, and its height."""
 
     def height_of(cuts: tuple[int, ...]) -> int:
         return max(
@@ -391,14 +401,14 @@ def _split(heights: Sequence[int], n: int, gap: int) -> tuple[list[int], int]:
         )
 
     height_by_cuts = {cuts: height_of(cuts) for cuts in itertools.combinations(range(1, len(heights)), n - 1)}
-    enough = min(height_by_cuts.values()) + 2 * gap  # first columns are filled first where that costs next to nothing
+    enough = min(height_by_cuts.values()) + 2 * gap  # fill the first columns first if that costs next to nothing
     cuts = max(cuts for cuts, height in height_by_cuts.items() if height <= enough)
     return list(cuts), height_by_cuts[cuts]
 
 
 @lru_cache(maxsize=256)
-def _badge(text: str, colour: Colour, size: int) -> Any:
-    """A disc with a number or a tick, with smooth edges: painted four times as large and made smaller."""
+def _badge(text: str, colour: Colour, size: int) -> Image:
+    """A disc with a number or a tick, with smooth edges: painted four times as large, then scaled down."""
     image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
     large = 4 * size
     image = image_module.new("RGBA", (large, large), (*colour, 0))

@@ -1,4 +1,4 @@
-"""Quantiles of numbers that have weights."""
+"""Quantiles of weighted numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from empo_bi.dag.slices import FloatArray
 
-ROUNDING = 1e-12  # of a share, when a quantile falls on the border between two numbers
+ROUNDING = 1e-12  # tolerance where a quantile falls on the border between two numbers
 
 
 def weighted_quantiles(value_MH: FloatArray, weight_M: FloatArray, quantiles: Sequence[float]) -> FloatArray:
-    """(Q, H), for each column the smallest number up to which there is at least a share q of the weight.
+    """(Q, H), for each column the smallest number such that numbers up to it have at least a share q of the weight.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
-"""What there is to look at in a solution: quantities by name, and where the numbers of some states of a level come from.
+"""The quantities of a solution, by name, and readers of their numbers for some states of a level.
 
-Nothing here needs a library; labelled arrays and tables are both made of it.
+Datasets of xarray and tables of pandas are both made from these; nothing here needs either library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,21 +19,21 @@ from empo_bi.store.solved_levels import rows_at
 from empo_bi.world.expand import KeyArray
 from empo_bi.world.fields import StateFields
 
-Array = npt.NDArray[Any]
-Where = slice | IndexArray  # which of the states that were asked for
+Array = npt.NDArray[np.number]
+Where = slice | IndexArray  # which of the wanted states
 STATES_AT_A_TIME = 1 << 16  # whose fields are read together
 
 
 class Source(Protocol):
-    """Numbers of a quantity for some states of a level."""
+    """Reads the numbers of a quantity for some states of a level."""
 
     def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
-        """Rows of some states of level ``t``, whose places ascend, a few megabytes at a time; what no piece has is 0."""
+        """Rows of the states at ``places`` (ascending) of level ``t``, a few megabytes at a time; missing rows are 0."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity by name: dimensions, the solution's arrays that it follows from, a label for axes, and what it is."""
+    """A quantity: its dimensions, the stored arrays that it needs, a label for axes, and a description."""
 
     dims: tuple[str, ...]
     needs: tuple[str, ...]
@@ -45,7 +45,7 @@ QUANTITIES = {
     "Vh_m": Quantity(("state", "human", "goal"), ("vh",), "value $V_h$", "of a goal for a human, phase 1"),
     "Vh_e": Quantity(("state", "human", "goal"), ("ve",), "value $V_h^e$", "of a goal for a human, with the robot's policy"),
     "X_h": Quantity(("state", "human"), ("xh",), "power $X_h$", "weighted sum over goals of Vh_e to the power of zeta"),
-    "U_r": Quantity(("state",), ("xh",), "robot's reward $U_r$", "which aggregates the humans' power"),
+    "U_r": Quantity(("state",), ("xh",), "robot's reward $U_r$", "aggregate of the humans' power"),
     "V_r": Quantity(("state",), ("vr",), "robot's value $V_r$", "expected discounted sum of U_r from here on"),
     "Q_r": Quantity(("state", "robot_profile"), ("qr",), "$Q_r$", "value of a profile of robot actions"),
     "pi_r": Quantity(("state", "robot_profile"), ("qr",), "robots' policy", "probability of a profile of robot actions"),
@@ -53,30 +53,31 @@ QUANTITIES = {
         ("state", "human", "goal", "action"), ("vh",), "humans' policy", "probability of an action of a human with a goal"
     ),
     "reached": Quantity(
-        ("state",), ("vh", "qr"), "probability of the state", "that both policies ever come there from the initial one"
+        ("state",), ("vh", "qr"), "probability of the state", "of ever reaching it from the initial one, under both policies"
     ),
 }
-_AT_REST = {"Vh_m": "vh", "Vh_e": "ve", "X_h": "xh", "V_r": "vr", "Q_r": "qr"}
+_STORED = {"Vh_m": "vh", "Vh_e": "ve", "X_h": "xh", "V_r": "vr", "Q_r": "qr"}
 
 
 def why_left_out(solution: Solution, quantity: str) -> str | None:
     """Why a solution does not have a quantity; None if it has."""
     for array in QUANTITIES[quantity].needs:
         if quantity == "reached" and array == "vh" and solution.has_own_prior:
-            continue  # that one is asked instead
-        # The first level has everything, whatever was kept of the others.
+            continue  # which replaces phase 1
+        # The first level has all arrays, even if the others do not.
         if (reason := solution.why_missing(array, solution.dag.horizon)) is not None:
             return reason
     return None
 
 
 def source_of(solution: Solution, quantity: str) -> Source:
-    """Where the numbers of a quantity come from."""
-    if quantity in _AT_REST:
-        return AtRest(solution, _AT_REST[quantity])
-    kinds: dict[str, Any] = {"U_r": Reward, "pi_r": RobotPolicy, "pi_h": HumanPolicy, "reached": Reached}
-    source: Source = kinds[quantity](solution)
-    return source
+    """The reader of a quantity's numbers."""
+    if quantity in _STORED:
+        return Stored(solution, _STORED[quantity])
+    kinds: dict[str, Callable[[Solution], Source]] = {
+        "U_r": Reward, "pi_r": RobotPolicy, "pi_h": HumanPolicy, "reached": Reached,
+    }  # fmt: skip
+    return kinds[quantity](solution)
 
 
 def sizes_of(solution: Solution) -> dict[str, int]:
@@ -90,19 +91,19 @@ def sizes_of(solution: Solution) -> dict[str, int]:
     }
 
 
-class AtRest:
-    """An array that the solution has."""
+class Stored:
+    """An array that the solution stores."""
 
     def __init__(self, solution: Solution, array: str) -> None:
         self._solution, self._array = solution, array
 
     def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
         for where, rows in self._solution.pieces(self._array, t, places):
-            yield where, lacking_as_nan(self._solution, t, as_array(places[where]), rows) if rows.ndim == 3 else rows
+            yield where, absent_as_nan(self._solution, t, as_array(places[where]), rows) if rows.ndim == 3 else rows
 
 
 class Reward:
-    """``U_r``, which follows from the humans' power."""
+    """``U_r``, computed from the humans' power."""
 
     def __init__(self, solution: Solution) -> None:
         self._solution = solution
@@ -113,7 +114,7 @@ class Reward:
 
 
 class RobotPolicy:
-    """``pi_r``, which follows from ``Q_r``."""
+    """``pi_r``, computed from ``Q_r``."""
 
     def __init__(self, solution: Solution) -> None:
         self._solution = solution
@@ -124,30 +125,30 @@ class RobotPolicy:
 
 
 class HumanPolicy:
-    """``pi_h``, which follows from the values of levels to come and from the DAG's transitions, block by block."""
+    """``pi_h``, computed block by block from the values of successors and the DAG's transitions."""
 
     def __init__(self, solution: Solution) -> None:
         self._solution = solution
 
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[IndexArray, FloatArray]]:
+    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[IndexArray, Array]]:
         place_M = as_array(places)
         is_all = len(place_M) == self._solution.dag.level_sizes[t]
         for block_M, pi_MHGA in self._solution.human_policies.pieces(t, None if is_all else place_M):
-            yield np.searchsorted(place_M, block_M), lacking_as_nan(self._solution, t, block_M, pi_MHGA)
+            yield np.searchsorted(place_M, block_M), absent_as_nan(self._solution, t, block_M, pi_MHGA)
 
 
-def lacking_as_nan(solution: Solution, t: int, place_M: IndexArray, rows: Array) -> Array:
-    """Numbers by human and goal, (M, H, G, ...), with nan for goals that a state does not have; terminal ones have none."""
+def absent_as_nan(solution: Solution, t: int, place_M: IndexArray, rows: Array) -> Array:
+    """Numbers by human and goal, (M, H, G, ...), with nan for goals that a state does not have; terminal states stay 0."""
     goals = solution.goal_columns
     if goals.is_fixed:
         return rows
     has_MHG = goals.has(t)[place_M].astype(np.bool_).reshape(len(place_M), len(goals.humans), goals.n_goals)
-    has_MHG |= ~has_MHG.any(axis=(1, 2), keepdims=True)  # terminal states, of which all numbers are 0
+    has_MHG |= ~has_MHG.any(axis=(1, 2), keepdims=True)  # terminal states, where all numbers are 0
     return np.where(has_MHG.reshape(has_MHG.shape + (1,) * (rows.ndim - 3)), rows, np.nan)
 
 
 class Reached:
-    """``reached``, which takes one pass over all levels, the first time that some of it is asked for."""
+    """``reached``; reading it for the first time takes a pass over all levels."""
 
     def __init__(self, solution: Solution) -> None:
         self._solution = solution
@@ -156,10 +157,10 @@ class Reached:
         yield slice(0, len(places)), rows_at(self._solution.reached[t], places)
 
 
-class OfLevel:
-    """One number a level."""
+class PerLevel:
+    """One number per level."""
 
-    def __init__(self, number_T: list[int]) -> None:
+    def __init__(self, number_T: Sequence[int]) -> None:
         self._number_T = number_T
 
     def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
@@ -203,7 +204,7 @@ def agent_fields(solution: Solution) -> dict[str, AgentField]:
 
 
 def trim_after(n_states: int) -> None:
-    """Give back what reading has freed, where that was much: the C library would keep some 20 MB for each thread of zarr."""
+    """Return freed memory to the system after reading many states: the C library keeps some 20 MB per thread of zarr."""
     if n_states > STATES_AT_A_TIME:
         trim()
 
@@ -212,7 +213,7 @@ def trim_after(n_states: int) -> None:
 
 
 def goal_names(solution: Solution) -> list[list[str]]:
-    """By human, all different; an empty text where another human has more goals."""
+    """Unique names of goals, by human; padded with empty names if another human has more goals."""
     goals = solution.goal_columns
     found = []
     for known, names in zip(goals.goals, goals.names, strict=True):
@@ -229,6 +230,6 @@ def action_names(solution: Solution) -> list[str]:
 
 
 def robot_profile_names(solution: Solution) -> list[str]:
-    """Actions of all robots, with a comma between them; "nothing" where there is no robot."""
+    """Actions of all robots, separated by commas; "nothing" if there are no robots."""
     names = action_names(solution)
     return [", ".join(names[action] for action in profile) or "nothing" for profile in solution.robot_profiles]

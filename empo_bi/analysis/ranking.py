@@ -1,10 +1,10 @@
-"""The states of a level with the most and the least power; found by partial selection, without sorting the level."""
+"""The states of a level with the most and the least power, found without sorting the level."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from operator import index
-from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from empo_bi.results.solution import Solution
 
 @dataclass(frozen=True)
 class RankedState:
-    """A state, where it is, and the number by which it was ranked."""
+    """A state, its place on its level, and the number by which it was ranked."""
 
-    state: Any
+    state: Hashable
     level: int
     place: int
     value: float
@@ -26,15 +26,15 @@ class RankedState:
 def most_empowered(
     solution: Solution, level: int, *, human: int | None = None, n: int = 5, min_probability: float | None = None
 ) -> list[RankedState]:
-    """The ``n`` states of a level with the most power, most first; of equals the first in ``dag.states(level)``.
+    """The ``n`` states of a level with the most power, greatest first; ties in the order of ``dag.states(level)``.
 
     Parameters
     ----------
     solution : Solution, with both phases
     level : int
-    human : whose power :math:`X_h`; None for the robot's reward :math:`U_r`, which takes all humans together
+    human : rank by the power :math:`X_h` of this human; None for the robot's reward :math:`U_r`, which combines all humans
     n : int
-    min_probability : only states to which both policies come with at least this probability; None for all states
+    min_probability : only states that are reached with at least this probability under both policies; None for all states
     """
     return _ranked(solution, level, human, n, min_probability, sign=-1.0)
 
@@ -42,7 +42,8 @@ def most_empowered(
 def least_empowered(
     solution: Solution, level: int, *, human: int | None = None, n: int = 5, min_probability: float | None = None
 ) -> list[RankedState]:
-    """The same from the other end: those with the least power, least first. Terminal states, without any, do not count."""
+    """The ``n`` states of a level with the least power, least first; see :func:`most_empowered`. Terminal states, which
+    have no power, do not count."""
     return _ranked(solution, level, human, n, min_probability, sign=1.0)
 
 
@@ -50,7 +51,7 @@ def _ranked(
     solution: Solution, level: int, human: int | None, n: int, min_probability: float | None, sign: float
 ) -> list[RankedState]:
     if index(n) < 1:
-        raise ValueError(f"n={n}; ask for at least one state")
+        raise ValueError(f"n={n}; give a number of states, 1 or more")
     t = level_number(solution, level)
     power_SH = solution.rows("xh", t)
     value_S = solution.values.U_r[t] if human is None else power_SH[:, human_place(solution, human)]
@@ -66,7 +67,7 @@ def _ranked(
 
 
 def smallest(value_M: FloatArray, n: int) -> IndexArray:
-    """Where the ``n`` smallest numbers are, smallest first, of equals the first; all if there are fewer."""
+    """The indices of the ``n`` smallest numbers, smallest first, ties in their order; all if there are fewer."""
     if n < len(value_M):
         bound = np.partition(value_M, n - 1)[n - 1]
         below, equal = np.flatnonzero(value_M < bound), np.flatnonzero(value_M == bound)

@@ -1,18 +1,20 @@
-"""Tidy tables of a solution: one number a row, with what it is about beside it, for pandas and what builds on it."""
+"""Tidy tables of a solution for pandas: one number per row, beside columns that say what it belongs to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import index as as_integer
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from empo_bi.analysis.quantities import (
     QUANTITIES,
-    OfLevel,
+    PerLevel,
     Place,
+    Where,
     action_names,
     agent_fields,
     goal_names,
@@ -23,7 +25,7 @@ from empo_bi.analysis.quantities import (
     why_left_out,
 )
 from empo_bi.dag.slices import Bodies, IndexArray, as_array, bodies_from
-from empo_bi.results.goal_names import goal_number
+from empo_bi.results.goal_names import GoalLike, goal_number
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.extras import needed
 from empo_bi.runtime.wording import did_you_mean, short_repr
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
     import pandas
 
 MAX_ROWS = 2_000_000
-Array = npt.NDArray[Any]
+Array = npt.NDArray[Any]  # numbers, or states as objects
+Pieces = Callable[[int, Bodies], Iterator[tuple[Where, Array]]]  # of a level, for the states at some places
+Column = Union[Array, "pandas.Categorical"]
+Goals = GoalLike | Iterable[GoalLike]
+Humans = int | Iterable[int]
 
 
 def table_of(
@@ -41,35 +47,35 @@ def table_of(
     *,
     levels: int | Sequence[int] | slice | None = None,
     humans: int | Sequence[int] | None = None,
-    goals: Any = None,
+    goals: Goals | None = None,
     min_reached: float | None = None,
     states: bool = False,
     max_rows: int = MAX_ROWS,
 ) -> pandas.DataFrame:
-    """A quantity as a table with one number a row, level after level, in the order of ``dag.states(level)``.
+    """A quantity as a table with one number per row, level after level, in the order of ``dag.states(level)``.
 
     Parameters
     ----------
     solution : Solution
     quantity : "Vh_m", "Vh_e", "X_h", "U_r", "V_r", "Q_r", "pi_r", "pi_h" or "reached", as in :func:`dataset_of`; or a list
-        of some that are of the same things, such as ["U_r", "V_r"], which then are a column each
-    levels : a level, some levels, or a slice of them as lists have it; negative ones count from the last. Default: all.
-    humans : an agent, or some; all by default
-    goals : a goal or some: their numbers, their names, or the goals themselves; all by default
-    min_reached : only states to which both policies come with at least this probability; adds a column ``reached``
-    states : adds a column with the state tuples
+        of quantities with the same dimensions, such as ["U_r", "V_r"], each of which becomes a column
+    levels : a level, a list of levels, or a slice; negative levels count from the last. Default: all
+    humans : a human's agent number, or a list of them. Default: all
+    goals : a goal, its number or its name, or a list of these. Default: all
+    min_reached : only states reached with at least this probability under both policies; adds a column ``reached``
+    states : whether to add a column with the states
     max_rows : refuse to make a table with more rows
 
     Returns
     -------
-    pandas.DataFrame with columns ``level``, ``place`` (in ``dag.states(level)``), then, as far as they apply, ``human``
-    (agent), ``goal``, ``action``, ``robot_profile`` (categories with their names), ``x_0``, ``y_0``, ``direction_0``,
-    ``x_1``, ... of agents in gridworlds, ``reached``, ``state``, and last ``value``, or a column for each quantity.
+    pandas.DataFrame with columns ``level``, ``place`` (in ``dag.states(level)``), then, where they apply, ``human``
+    (agent), ``goal``, ``action``, ``robot_profile`` (categorical, by name), ``x_0``, ``y_0``, ``direction_0``, ``x_1``, ...
+    of agents in gridworlds, ``reached``, ``state``, and finally ``value``, or a column for each quantity.
 
     Raises
     ------
     ValueError
-        For what is not there, or a table that would be larger than ``max_rows``.
+        If something does not exist, or the table would have more than ``max_rows`` rows.
 
     Examples
     --------
@@ -80,23 +86,24 @@ def table_of(
     (['level', 'place', 'human'], True)
     """
     pandas = needed("pandas", "analysis")
-    asked, quantities = quantity, [quantity] if isinstance(quantity, str) else list(quantity)
+    quantities = [quantity] if isinstance(quantity, str) else list(quantity)
     _check_quantities(solution, quantities)
-    quantity = quantities[0]
-    cells = _Cells(solution, quantity, humans, goals)
+    cells = _Cells(solution, quantities[0], humans, goals)
     chosen_levels = _levels(solution, levels)
     n_states = sum(solution.dag.level_sizes[t] for t in chosen_levels)
-    if min_reached is None:  # otherwise it is known later
-        _check_rows(quantity, n_states, cells, max_rows)
+    if min_reached is None:  # otherwise the number of states is known later
+        _check_rows(quantities[0], n_states, cells, max_rows)
     places = {t: _places(solution, t, min_reached) for t in chosen_levels}
     places = {t: here for t, here in places.items() if len(here)}
     n_states = sum(map(len, places.values()))
-    _check_rows(quantity, n_states, cells, max_rows)
+    _check_rows(quantities[0], n_states, cells, max_rows)
 
-    # What takes most memory on the way comes first.
+    # First what takes the most memory while it is read.
     values = {name: cells.values(name, places, n_states) for name in quantities}
-    columns: dict[str, Any] = {
-        "level": _repeated(_along(places, OfLevel(list(range(solution.dag.horizon + 1))).pieces, np.int32), cells.per_state),
+    columns: dict[str, Column] = {
+        "level": _repeated(
+            _along(places, PerLevel(list(range(solution.dag.horizon + 1))).pieces, np.int32), cells.per_state
+        ),
         "place": _repeated(_along(places, Place().pieces, np.int32), cells.per_state),
     }
     columns |= cells.columns(pandas, n_states)
@@ -108,10 +115,10 @@ def table_of(
         tuples = np.empty(n_states, dtype=object)
         tuples[:] = [state for t, here in places.items() for state in solution.dag.states(t, as_array(here))]
         columns["state"] = _repeated(tuples, cells.per_state)
-    if isinstance(asked, str):
-        columns["value"] = values[asked]
+    if isinstance(quantity, str):
+        columns["value"] = values[quantity]
     else:
-        columns |= values  # and "reached" is the same by either way
+        columns |= values  # "reached" may be among both, with the same numbers
     return pandas.DataFrame(columns, copy=False)
 
 
@@ -122,21 +129,22 @@ def _check_quantities(solution: Solution, quantities: list[str]) -> None:
             raise ValueError(f"quantity {name!r}; expected one of {known}.{did_you_mean(str(name), QUANTITIES)}")
         if (reason := why_left_out(solution, name)) is not None:
             raise ValueError(f"{name}: {reason}")
+    if not quantities:
+        raise ValueError(f"quantity is an empty list; give one or more of {', '.join(QUANTITIES)}")
     kinds = {name: QUANTITIES[name].dims for name in quantities}
-    if len(set(kinds.values())) != 1:
-        told = "; ".join(f"{name}: {', '.join(dims)}" for name, dims in kinds.items()) or "none"
-        raise ValueError(
-            f"one table has quantities of the same things, and these are of others ({told}); make a table for each"
-        )
+    if len(set(kinds.values())) > 1:
+        found = "; ".join(f"{name}: {', '.join(dims)}" for name, dims in kinds.items())
+        raise ValueError(f"quantities of one table need the same dimensions, found {found}; make a table for each")
 
 
 class _Cells:
-    """Which numbers of each state are wanted: pairs of a human and a goal, or humans, times actions or robot profiles."""
+    """Which numbers of each state are wanted: (human, goal) pairs or humans, each times actions or robot profiles."""
 
-    def __init__(self, solution: Solution, quantity: str, humans: Any, goals: Any) -> None:
+    def __init__(self, solution: Solution, quantity: str, humans: Humans | None, goals: Goals | None) -> None:
         self._solution, self._dims = solution, QUANTITIES[quantity].dims
         sizes = sizes_of(solution)
-        for dim, given in (("human", humans), ("goal", goals)):
+        given_dims: dict[str, object] = {"human": humans, "goal": goals}
+        for dim, given in given_dims.items():
             if given is not None and dim not in self._dims:
                 dims = ", ".join(self._dims)
                 raise ValueError(f"{dim}s={short_repr(given)}: {quantity} has no {dim}s, only {dims}; leave {dim}s out")
@@ -147,7 +155,7 @@ class _Cells:
         self._n_last = sizes[self._dims[-1]] if self._dims[-1] in ("action", "robot_profile") else 1
         self.per_state = self._n_pairs * self._n_last
 
-    def _pairs(self, humans: Any, goals: Any) -> tuple[list[int], list[int]]:
+    def _pairs(self, humans: Humans | None, goals: Goals | None) -> tuple[list[int], list[int]]:
         if "human" not in self._dims:
             return [], []
         chosen = self._humans(humans)
@@ -160,33 +168,33 @@ class _Cells:
             pairs = self._with_goals(pairs, wanted)
         return [h for h, _ in pairs], [g for _, g in pairs]
 
-    def _humans(self, humans: Any) -> list[int]:
+    def _humans(self, humans: Humans | None) -> list[int]:
         if humans is None:
             return list(range(len(self._solution.humans)))
-        asked = [as_integer(human) for human in ([humans] if not isinstance(humans, Iterable) else humans)]
-        for human in asked:
+        wanted = [as_integer(human) for human in ([humans] if not isinstance(humans, Iterable) else humans)]
+        for human in wanted:
             if human not in self._solution.humans:
                 raise ValueError(f"human {human}; the humans of this solution are agents {self._solution.humans}")
-        return [h for h, human in enumerate(self._solution.humans) if human in asked]
+        return [h for h, human in enumerate(self._solution.humans) if human in wanted]
 
-    def _with_goals(self, pairs: list[tuple[int, int]], wanted: list[Any]) -> list[tuple[int, int]]:
-        """Pairs whose goal is asked for; one that only some of the chosen humans have is fine."""
+    def _with_goals(self, pairs: list[tuple[int, int]], wanted: list[GoalLike]) -> list[tuple[int, int]]:
+        """Pairs whose goal is wanted; it is enough if one of the chosen humans has a goal."""
         columns = self._solution.goal_columns
         found: set[tuple[int, int]] = set()
         for goal in wanted:
-            complaints = []
+            errors = []
             for h in dict.fromkeys(h for h, _ in pairs):
                 try:
                     found.add((h, goal_number(columns, columns.humans[h], goal)))
                 except ValueError as error:
-                    complaints.append(error)
-            if len(complaints) == len({h for h, _ in pairs}):
-                raise complaints[0]
+                    errors.append(error)
+            if len(errors) == len({h for h, _ in pairs}):
+                raise errors[0]
         return [pair for pair in pairs if pair in found]
 
-    def columns(self, pandas: Any, n_states: int) -> dict[str, Any]:
+    def columns(self, pandas: ModuleType, n_states: int) -> dict[str, Column]:
         """Humans, goals, actions and robot profiles of all rows."""
-        found: dict[str, Any] = {}
+        found: dict[str, Column] = {}
         if "human" in self._dims:
             human_P = np.array(self._solution.humans, dtype=np.int16)[self._human_P]
             found["human"] = np.tile(human_P.repeat(self._n_last), n_states)
@@ -203,7 +211,7 @@ class _Cells:
         source, s = source_of(self._solution, quantity), 0
         for t, here in places.items():
             value_MC = value_SC[s : s + len(here)]
-            value_MC[:] = 0.0  # what no piece has
+            value_MC[:] = 0.0  # rows that are in no piece
             for where, rows in source.pieces(t, here):
                 value_MC[where] = self._chosen(rows).reshape(len(rows), -1)
             trim_after(len(here))
@@ -216,14 +224,14 @@ class _Cells:
         return rows[:, self._human_P, self._goal_P] if "goal" in self._dims else rows[:, self._human_P]
 
 
-def _levels(solution: Solution, levels: Any) -> list[int]:
+def _levels(solution: Solution, levels: int | Iterable[int] | slice | None) -> list[int]:
     n = solution.dag.horizon + 1
     if levels is None or isinstance(levels, slice):
         return list(range(n)[levels if isinstance(levels, slice) else slice(None)])
     chosen = [as_integer(t) for t in (levels if isinstance(levels, Iterable) else [levels])]
     for t in chosen:
         if not -n <= t < n:
-            raise ValueError(f"level {t}: there are levels 0 to {n - 1}")
+            raise ValueError(f"level {t}: levels are numbered 0 to {n - 1}")
     return sorted({t % n for t in chosen})
 
 
@@ -239,13 +247,14 @@ def _check_rows(quantity: str, n_states: int, cells: _Cells, max_rows: int) -> N
     if n_rows > max_rows:
         times = "" if cells.per_state == 1 else f" ({n_states:,} states x {cells.per_state:,} numbers)"
         raise ValueError(
-            f"a table of {quantity} would have {n_rows:,} rows{times}, more than max_rows={max_rows:,}; restrict levels, "
-            "humans, goals, or states by min_reached, raise max_rows, or use to_xarray, which reads only what is asked for"
+            f"a table of {quantity} would have {n_rows:,} rows{times}, more than max_rows={max_rows:,}; choose fewer "
+            "levels, humans or goals, leave out unlikely states with min_reached, raise max_rows, or use to_xarray, which "
+            "reads on demand"
         )
 
 
-def _along(places: dict[int, Bodies], of_level: Any, dtype: Any) -> Array:
-    """A number for each state of all chosen levels; ``of_level`` gives pieces of a level's."""
+def _along(places: Mapping[int, Bodies], of_level: Pieces, dtype: npt.DTypeLike) -> Array:
+    """A number for each state of all chosen levels; ``of_level`` reads the pieces of one level."""
     found: Array = np.zeros(sum(map(len, places.values())), dtype=dtype)
     s = 0
     for t, here in places.items():
@@ -260,8 +269,8 @@ def _repeated(number_S: Array, per_state: int) -> Array:
     return number_S if per_state == 1 else number_S.repeat(per_state)
 
 
-def _categories(pandas: Any, names: Sequence[str], *, n_before: int, n_after: int = 1) -> Any:
-    """Names, each ``n_after`` times, all that ``n_before`` times."""
+def _categories(pandas: ModuleType, names: Sequence[str], *, n_before: int, n_after: int = 1) -> pandas.Categorical:
+    """A categorical column: each name ``n_after`` times, and all of that ``n_before`` times."""
     known = list(dict.fromkeys(names))
     dtype = np.min_scalar_type(-max(1, len(known)))
     code_P = np.array([known.index(name) for name in names], dtype=dtype).repeat(n_after)

@@ -1,17 +1,18 @@
-"""A solution as a labelled dataset of xarray, which reads what is asked for, when it is asked for."""
+"""A solution as a labelled dataset of xarray that reads its arrays on demand."""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.analysis.quantities import (
     QUANTITIES,
-    OfLevel,
+    PerLevel,
     Place,
     Source,
     action_names,
@@ -32,25 +33,25 @@ if TYPE_CHECKING:
 _FIELDS = {
     "x": ("column of agent {} on the grid", "cells from the left"),
     "y": ("row of agent {} on the grid", "cells from the top"),
-    "direction": ("where agent {} looks", "0 east, 1 south, 2 west, 3 north"),
+    "direction": ("direction that agent {} faces", "0 east, 1 south, 2 west, 3 north"),
 }
 Data = TypeVar("Data", "xarray.DataArray", "xarray.Dataset")
 
 
 def dataset_of(solution: Solution) -> xarray.Dataset:
-    """Everything that a solution knows, as one dataset; nothing is read before it is asked for.
+    """All quantities of a solution as one dataset, whose arrays are read on demand.
 
     The dimension ``state`` runs over the states of all levels, level after level, as ``dag.index_of`` numbers them, and
-    ``level`` is a coordinate along it: ``ds.sel(level=3)`` are the states of a level. Levels have different states, so they
-    cannot be a dimension of their own.
+    ``level`` is a coordinate along it: ``ds.sel(level=3)`` selects the states of a level. Levels cannot be a dimension of
+    their own, since each has different states.
 
     Parameters
     ----------
-    solution : Solution, in memory or on disk. It has to stay open as long as something is read.
+    solution : Solution, in memory or on disk. It must stay open as long as the dataset is read.
 
     Returns
     -------
-    xarray.Dataset with these variables, float64, as far as they were solved and kept (the attribute ``left_out`` tells):
+    xarray.Dataset with these float64 variables, if they were solved and stored (the attribute ``left_out`` lists the rest):
 
         ========  =====================================  ==============================================
         Vh_m      state, human, goal                     values of phase 1
@@ -60,19 +61,19 @@ def dataset_of(solution: Solution) -> xarray.Dataset:
         Q_r       state, robot_profile                   values of robot profiles
         pi_r      state, robot_profile                   the robots' policy; 0 for terminal states
         pi_h      state, human, goal, action             the humans' policies; 0 for terminal states
-        reached   state                                  probability to come there under both policies
+        reached   state                                  probability of reaching the state under both policies
         ========  =====================================  ==============================================
 
         and coordinates ``level``, ``step`` (what the world calls the level), ``place`` (in ``dag.states(level)``), in
         gridworlds ``x_0``, ``y_0``, ``direction_0``, ``x_1``, ... (all along ``state``), ``human`` (agents), ``goal``,
         ``action``, ``robot_profile`` (numbers), ``goal_name``, ``goal_weight`` (human, goal), ``action_name``,
-        ``robot_profile_name``. Weights are left out where they differ from state to state.
+        ``robot_profile_name``. Weights are left out if they differ from state to state.
 
     Notes
     -----
-    Of a level on disk, chunks of 4 MiB are read that have some of the states; a chunk has all goals, so choosing one goal
-    saves memory, not reading. ``pi_h`` and ``reached`` are computed: the first from the level after it, the second, once,
-    in a pass over all levels. What is read is not remembered, so call ``.load()`` on what is used repeatedly.
+    On disk, a level is stored in chunks of 4 MiB, and only chunks with selected states are read; a chunk has all goals, so
+    selecting one goal saves memory but not reading. ``pi_h`` and ``reached`` are computed: the former from the next level,
+    the latter, once, in a pass over all levels. Nothing is cached, so call ``.load()`` on what you use repeatedly.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def dataset_of(solution: Solution) -> xarray.Dataset:
     by_level = levels.create_variables()
     by_level["level"].attrs["long_name"] = "level of the DAG, counted from 0"
     of_states: dict[str, tuple[Source, str]] = {
-        "step": (OfLevel(dag.level_values), "what the world calls the level"),
+        "step": (PerLevel(dag.level_values), "what the world calls the level"),
         "place": (Place(), "place in dag.states(level)"),
     }
     coordinates = {
@@ -123,7 +124,9 @@ class _Lazy:
         self.first_state = np.cumsum([0, *solution.dag.level_sizes])
         self._lock = threading.Lock()  # one for all: they read from the same files
 
-    def variable(self, source: Source, dims: tuple[str, ...], columns: Any, dtype: Any, about: dict[str, str]) -> Any:
+    def variable(
+        self, source: Source, dims: tuple[str, ...], columns: Sequence[int], dtype: npt.DTypeLike, about: dict[str, str]
+    ) -> xarray.Variable:
         import xarray
 
         from empo_bi.analysis.lazy_arrays import LevelledArray
@@ -133,10 +136,11 @@ class _Lazy:
         return xarray.Variable(dims, LazilyIndexedArray(array), about)
 
 
-def _labels(solution: Solution) -> dict[str, Any]:
+def _labels(solution: Solution) -> dict[str, tuple[object, ...]]:
+    """Coordinates that say what humans, goals, actions and robot profiles are, as xarray takes them."""
     sizes, goals = sizes_of(solution), solution.goal_columns
     names = np.array(goal_names(solution), dtype=str).reshape(sizes["human"], sizes["goal"])
-    labels: dict[str, Any] = {
+    labels: dict[str, tuple[object, ...]] = {
         "human": ("human", np.array(solution.humans, dtype=np.int64), {"long_name": "agent"}),
         "goal": ("goal", np.arange(sizes["goal"]), {"long_name": "number of a goal among those of its human"}),
         "action": ("action", np.arange(sizes["action"])),
@@ -150,8 +154,8 @@ def _labels(solution: Solution) -> dict[str, Any]:
     return labels
 
 
-def _attributes(solution: Solution, left_out: dict[str, str]) -> dict[str, Any]:
-    """Texts and numbers, which every file format takes."""
+def _attributes(solution: Solution, left_out: dict[str, str]) -> dict[str, object]:
+    """Texts and numbers only, which every file format accepts."""
     params = {
         name: int(value) if isinstance(value, bool) else math.inf if value == "inf" else value
         for name, value in solution.params.describe().items()
@@ -169,15 +173,15 @@ def _attributes(solution: Solution, left_out: dict[str, str]) -> dict[str, Any]:
 
 
 def by_level(data: Data, how: str | Callable[[Data], Data] = "mean") -> Data:
-    """One result a level, along a dimension ``level``, reading one level at a time.
+    """One result per level, along a dimension ``level``, reading one level at a time.
 
-    ``data.groupby("level")`` does the same, but holds everything at once.
+    ``data.groupby("level")`` does the same, but holds all data in memory at once.
 
     Parameters
     ----------
-    data : a dataset as :func:`dataset_of` makes it, or an array or a selection of one
-    how : name of a method of xarray that takes a dimension ("mean", "max", "min", "sum", "std", ...), or a function of one
-        level's part of the data
+    data : a dataset from :func:`dataset_of`, one of its arrays, or a selection of these
+    how : the name of an xarray method that takes a dimension ("mean", "max", "min", "sum", "std", ...), or a function of
+        one level's part of the data
 
     Examples
     --------
@@ -191,7 +195,7 @@ def by_level(data: Data, how: str | Callable[[Data], Data] = "mean") -> Data:
 
     index = data.xindexes.get("level")
     if not isinstance(index, LevelIndex):
-        raise ValueError("these data do not know their levels; give some that were selected by level, or in order")
+        raise ValueError("these data have lost their levels; select by level, or keep states in order")
     parts = []
     for level in index.level_L.tolist():
         here = data.sel(level=level)

@@ -1,14 +1,14 @@
-"""How things go along a trajectory: power, the robot's values and the values of goals, state by state."""
+"""Values along a trajectory, state by state: the humans' power, the robot's values, and the values of goals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray, IndexArray
+from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
+from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.solution import Solution
 
 
@@ -23,32 +23,30 @@ class Course:
     level_N : (N,) int64
     X_NH : (N, H), the power of each human
     U_N, V_N : (N,), the robot's reward and value
-    Vh_NHG : (N, H, G), what goals are worth with the robot
+    Vh_NHG : (N, H, G), the values of goals with the robot
     attained_NHG : (N, H, G) booleans, whether each goal is attained in the state
     """
 
     humans: list[int]
-    states: list[Any]
+    states: list[Hashable]
     level_N: IndexArray
     X_NH: FloatArray
     U_N: FloatArray
     V_N: FloatArray
     Vh_NHG: FloatArray
-    attained_NHG: Any
+    attained_NHG: BoolArray
 
     @property
     def gain_NH(self) -> FloatArray:
-        """(N - 1, H), by how much each step changes the power of each human."""
+        """(N - 1, H), the change of each human's power in each step."""
         return np.diff(self.X_NH, axis=0)
 
 
-def course_of(solution: Solution, states: Iterable[Any]) -> Course:
-    """Values along a trajectory, such as ``solution.rollouts(1).states(0)``; any states of the solution will do.
+def course_of(solution: Solution, states: Iterable[Hashable]) -> Course:
+    """Values along a trajectory, such as ``solution.rollouts(1).states(0)``, or for any other states of the solution.
 
     Only the levels of these states are read, each once.
     """
-    from empo_bi.problem.goal_columns import bits_of
-
     states = list(states)
     if not states:
         raise ValueError("states is empty; give the states of a trajectory, such as solution.rollouts(1).states(0)")

@@ -1,18 +1,18 @@
-r"""How undecided agents are, and how far two policies are apart, level by level, in nats.
+r"""Entropy of policies, and divergence between two policies, level by level, in nats.
 
 The robots' policy is a power law, :math:`\pi_r \propto (-Q_r)^{-\beta_r}`, so with the logits
 :math:`x_r = -\beta_r \ln(-Q_r)` and :math:`\ln Z = \ln \sum_r e^{x_r}` both measures have a closed form, which needs no
-logarithm of a probability and holds where probabilities are too small for floating point:
+logarithm of a probability and works even if probabilities are too small for floating point:
 
 .. math:: \ln \pi_r = x_r - \ln Z, \qquad H(\pi) = -\sum_r \pi_r \ln \pi_r, \qquad
     D(\pi \| \pi') = \sum_r \pi_r (\ln \pi_r - \ln \pi'_r)
 
-Humans may be strict (:math:`\beta_h = \infty`), for which logits do not exist; theirs are taken from the probabilities.
+Humans may act greedily (:math:`\beta_h = \infty`), which has no logits; for humans, both are computed from probabilities.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from empo_bi.analysis.agent_policy import policies_of
 from empo_bi.analysis.alignment import shared_places
 from empo_bi.analysis.selection import REACHED, goal_place, human_place, weights_of
 from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
+from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.sweep import formulas
 
@@ -27,7 +28,7 @@ from empo_bi.sweep import formulas
 def robot_entropy(solution: Solution, *, over: str = REACHED) -> FloatArray:
     """(T,), the mean entropy of the robots' policy on levels 0 to T - 1; nan where all states are terminal.
 
-    ``over``: "reached" weights states as both policies come to them (default), "mean" takes all alike.
+    ``over``: "reached" weights states by their probability under both policies (default), "mean" weights all equally.
     """
 
     def of_level(t: int) -> tuple[FloatArray, FloatArray]:
@@ -37,8 +38,8 @@ def robot_entropy(solution: Solution, *, over: str = REACHED) -> FloatArray:
     return _means(solution.dag.horizon, of_level)
 
 
-def human_entropy(solution: Solution, human: int, *, goal: Any = None, over: str = REACHED) -> FloatArray:
-    """(T,), the mean entropy of a human's policy on levels 0 to T - 1, for a goal or (None) over all goals."""
+def human_entropy(solution: Solution, human: int, *, goal: GoalLike | None = None, over: str = REACHED) -> FloatArray:
+    """(T,), the mean entropy of a human's policy on levels 0 to T - 1, for a goal or (None) averaged over all goals."""
     from scipy.special import entr
 
     human_place(solution, human)
@@ -56,8 +57,9 @@ def human_entropy(solution: Solution, human: int, *, goal: Any = None, over: str
 def robot_divergence(first: Solution, second: Solution, *, over: str = REACHED) -> FloatArray:
     """(T,), the mean Kullback-Leibler divergence of the robots' policies of two solutions, level by level.
 
-    States are those that both solutions have and that are terminal in neither; ``over="reached"`` weights them as the first
-    solution comes to them. T is the smaller horizon. Worlds may differ (in horizon, say), as long as they share states.
+    It counts the states that both solutions have and that are terminal in neither; ``over="reached"`` weights them by their
+    probability in the first solution. T is the smaller horizon. Worlds may differ, for example in horizon, as long as they
+    share states.
     """
 
     def of_level(t: int) -> tuple[FloatArray, FloatArray]:
@@ -67,13 +69,15 @@ def robot_divergence(first: Solution, second: Solution, *, over: str = REACHED) 
     return _means(min(first.dag.horizon, second.dag.horizon), of_level)
 
 
-def human_divergence(first: Solution, second: Solution, human: int, *, goal: Any = None, over: str = REACHED) -> FloatArray:
-    """(T,), the same for a human, for a goal or (None) over all goals; ``inf`` where the second never does what the first
-    may do."""
+def human_divergence(
+    first: Solution, second: Solution, human: int, *, goal: GoalLike | None = None, over: str = REACHED
+) -> FloatArray:
+    """(T,), the same for a human, for a goal or (None) averaged over all goals; ``inf`` if the second policy excludes an
+    action that the first may choose."""
     from scipy.special import rel_entr
 
     human_place(second, human)
-    if goal is not None:  # numbers may mean another goal there
+    if goal is not None:  # in the second solution, its number may belong to another goal
         goal = first.goals[human][goal_place(first, human, goal)[1]]
     human_place(first, human)
 
@@ -92,16 +96,16 @@ def human_divergence(first: Solution, second: Solution, human: int, *, goal: Any
 
 
 def robot_logits(solution: Solution, t: int, place_M: IndexArray | None = None) -> tuple[FloatArray, BoolArray]:
-    """Logits of the robots' policy in the states that go on, (N, R), and which of the states asked for those are."""
+    """Logits (N, R) of the robots' policy in those of M states that are not terminal, and which these are, (M,)."""
     q_MR = solution.rows("qr", t, place_M)
     goes_on: BoolArray = np.asarray((q_MR < 0).all(axis=1), dtype=np.bool_)
     return formulas.robot_logits(q_MR[goes_on], solution.params.beta_r), goes_on
 
 
 def shared_logits(first: Solution, second: Solution, t: int) -> tuple[IndexArray, FloatArray, FloatArray]:
-    """Places in the first solution of states that both have and that go on in both, and the logits of each, (M, R)."""
+    """States that both solutions have and that are terminal in neither: places in the first, and both logits (M, R)."""
     if (first.robots, first.robot_profiles) != (second.robots, second.robot_profiles):
-        raise ValueError("the two solutions have other robots or actions; their decisions cannot be compared")
+        raise ValueError("the two solutions have different robots or actions; compare solutions with the same ones")
     place_M, other_M = shared_places(first, second, t)
     (logit, goes_on), (other, other_goes_on) = robot_logits(first, t, place_M), robot_logits(second, t, other_M)
     both = goes_on & other_goes_on
@@ -109,19 +113,19 @@ def shared_logits(first: Solution, second: Solution, t: int) -> tuple[IndexArray
 
 
 def log_policy(logit_MR: FloatArray) -> FloatArray:
-    """(M, R), x - ln Z: shifted to a largest logit of 0 first, so that what is small is not lost beside what is large."""
+    """(M, R), x - ln Z. The largest logit is shifted to 0 first, so that small terms do not get lost beside large ones."""
     shifted_MR = logit_MR - logit_MR.max(axis=1, keepdims=True)
     return shifted_MR - np.log(np.exp(shifted_MR).sum(axis=1, keepdims=True))
 
 
 def entropy_of_logits(logit_MR: FloatArray) -> FloatArray:
-    """(M,)"""
+    """(M,), the entropy of each policy."""
     log_MR = log_policy(logit_MR)
     return -(np.exp(log_MR) * log_MR).sum(axis=1)
 
 
 def divergence_of_logits(logit_MR: FloatArray, other_MR: FloatArray) -> FloatArray:
-    """(M,)"""
+    """(M,), the divergence of each policy from the other one."""
     log_MR = log_policy(logit_MR)
     gap_M = (np.exp(log_MR) * (log_MR - log_policy(other_MR))).sum(axis=1)
     return np.maximum(0.0, gap_M)  # rounding may leave -1e-17
@@ -130,19 +134,21 @@ def divergence_of_logits(logit_MR: FloatArray, other_MR: FloatArray) -> FloatArr
 # --- means ------------------------------------------------------------------------------------------------------------
 
 
-def _means(n_levels: int, of_level: Any) -> FloatArray:
-    """Weighted means of what ``of_level(t)`` has, numbers and weights; nan where there is no weight."""
+def _means(n_levels: int, of_level: Callable[[int], tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """Weighted mean for each level; ``of_level(t)`` gives numbers and weights. nan where all weights are 0."""
     mean_T = np.full(n_levels, np.nan)
     for t in range(n_levels):
         value_M, weight_M = of_level(t)
-        counts = weight_M > 0  # so that what is never reached may be infinite
+        counts = weight_M > 0  # states that are never reached may have infinite values
         if counts.any():
             mean_T[t] = np.average(value_M[counts], weights=weight_M[counts])
     return mean_T
 
 
-def _policy_table(solution: Solution, human: int, t: int, place_M: IndexArray, goal: Any) -> tuple[FloatArray, BoolArray]:
-    """What a human does in M states, (M, A), and whether they go on."""
+def _policy_table(
+    solution: Solution, human: int, t: int, place_M: IndexArray, goal: GoalLike | None
+) -> tuple[FloatArray, BoolArray]:
+    """The policy of a human in M states, (M, A), and which of them are not terminal."""
     pi_MA, goes_on_M = np.zeros((len(place_M), solution.profiles.n_actions)), np.zeros(len(place_M), dtype=np.bool_)
     row_S = np.full(solution.dag.level_sizes[t], -1)
     row_S[place_M] = np.arange(len(place_M))

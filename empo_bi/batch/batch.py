@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.batch import manifest as manifests
-from empo_bi.batch.leftovers import remove_rests
+from empo_bi.batch.leftovers import remove_leftovers
 from empo_bi.batch.runs import Run, runs_of
 from empo_bi.batch.shared_passes import passes_of
 from empo_bi.batch.spec import BatchSpec, read_spec
@@ -20,29 +20,30 @@ from empo_bi.batch.work import BatchSettings, Pass, do_pass
 from empo_bi.batch.workers import Workers, check_backend, workers_for
 from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError
 from empo_bi.runtime.arguments import check_flags, check_path
+from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.printable import one_line
-from empo_bi.runtime.progress import run_bar, say
+from empo_bi.runtime.progress import RunBar, run_bar, say
 from empo_bi.runtime.wording import counted
 from empo_bi.solving import run_manifest
 from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.small_files import Folder, Json
 from empo_bi.store.solution_folders import SOLUTION, is_url
 
-DEATHS_IN_VAIN = 3  # of workers, in a row, before any of them has begun a run
-TABLE_SECONDS = 60  # from one writing of the table to the next while runs go on
-OURS = ("batch.json", "batch.lock", "runs", "dags", "table.csv", "table.parquet")  # what is in the folder of a batch
+MAX_DEATHS = 3  # of workers, one after the other, before any of them has begun a run
+TABLE_SECONDS = 60  # how often the table is written while runs go on
+OURS = ("batch.json", "batch.lock", "runs", "dags", "table.csv", "table.parquet")  # files in the folder of a batch
 Source = str | os.PathLike[str] | Mapping[str, Any] | BatchSpec
 
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What came of a batch.
+    """The result of a batch.
 
     Attributes
     ----------
     folder : where everything is
-    table : one row a run
+    table : one row per run
     n_skipped : runs that had been finished before
     """
 
@@ -51,8 +52,8 @@ class BatchResult:
     n_skipped: int
 
     def __repr__(self) -> str:
-        told = f"{counted(len(self.table), 'run')}, {self.n_finished:,} finished, {len(self.failed):,} failed"
-        return f"<BatchResult: {told}, in {self.folder}>"
+        counts = f"{counted(len(self.table), 'run')}, {self.n_finished:,} finished, {len(self.failed):,} failed"
+        return f"<BatchResult: {counts}, in {self.folder}>"
 
     @property
     def failed(self) -> list[Json]:
@@ -68,16 +69,16 @@ class BatchResult:
         return self.n_finished == len(self.table)
 
     def summary(self) -> str:
-        """How many runs came to what, failures by their errors, and where the table is."""
+        """How many runs finished or failed, the errors of those that failed, and where the table is."""
         before = f" ({self.n_skipped:,} of them before)" if self.n_skipped else ""
         failed, outdated = self.failed, sum(row["status"] == manifests.OUTDATED for row in self.table.rows)
         missing = len(self.table) - self.n_finished - len(failed) - outdated
         lines = [f"{counted(len(self.table), 'run')}: {self.n_finished:,} finished{before}, {len(failed):,} failed"
-                 + (f", {outdated:,} of which more is asked now" if outdated else "")
+                 + (f", {outdated:,} to be extended" if outdated else "")
                  + (f", {missing:,} not done" if missing else "")]  # fmt: skip
         lines += [f"  failed: {line}" for line in failure_lines(failed)]
         if failed:
-            lines.append("  (--retry-failed, in Python retry_failed=True, tries them again)")
+            lines.append("  (try them again with --retry-failed, or retry_failed=True in Python)")
         place = f"{self.folder}/table.csv"
         if not is_url(self.folder.place):
             with contextlib.suppress(ValueError):
@@ -93,7 +94,7 @@ class BatchResult:
 
 
 def failure_lines(rows: Sequence[Json]) -> list[str]:
-    """Failures of one world with one error in one line."""
+    """One line for all failures of a world with the same error."""
     groups: dict[tuple[str, str], list[Json]] = {}
     for row in rows:
         groups.setdefault((row["world"], row["error"]), []).append(row)
@@ -117,7 +118,7 @@ def run_batch(
     *,
     out: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    memory_limit: Any = None,
+    memory_limit: Size | None = None,
     keep: str | None = None,
     retry_failed: bool = False,
     backend: str = "local",
@@ -125,27 +126,26 @@ def run_batch(
     spread: str = "runs",
     progress: bool = True,
 ) -> BatchResult:
-    """Run everything that a batch file asks for, and write a table of results.
+    """Run everything in a batch file, and write a table of results.
 
-    Runs that are finished are skipped, those that were interrupted continue. A run that fails is written down with its
-    error, and the others go on.
+    Finished runs are skipped, interrupted runs continue. A run that fails is recorded with its error, and the others go on.
 
     Parameters
     ----------
     source : path, YAML text, mapping or BatchSpec
         See docs/batch.md.
     out, workers, memory_limit, keep
-        In place of what the file says.
+        Replace the values in the file.
     retry_failed : bool
-        Try again what failed earlier.
+        Try runs again that failed before.
     backend : "local" or "dask"
         Where runs go: processes of this machine, or a cluster.
     scheduler : str, optional
         The address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``.
     spread : "runs" or "blocks"
-        What a Dask cluster shares out: runs, or, of one run after the other, blocks of its large levels.
+        What a Dask cluster distributes: runs, or the blocks of large levels, one run after the other.
     progress : bool
-        Show a bar for anything over a second.
+        Show a bar for what takes longer than a second.
 
     Examples
     --------
@@ -159,23 +159,23 @@ def run_batch(
     check_backend(backend, scheduler, spread)
     spec = _spec_of(source, out=out, workers=workers, memory_limit=memory_limit, keep=keep)
     check_folder(Folder(spec.out))
-    looked_at = _Batch(spec, retry_failed)
-    if not looked_at.left:
+    found = _Batch(spec, retry_failed)
+    if not found.left:
         with contextlib.suppress(OSError), _locked(Folder(spec.out)):  # the folder may be read-only
-            looked_at.write_table()
-            looked_at.tidy()
-        return looked_at.result()
+            found.write_table()
+            found.tidy()
+        return found.result()
     with _locked(Folder(spec.out)):
-        batch = _Batch(spec, retry_failed)  # somebody else may have been at work until now
+        batch = _Batch(spec, retry_failed)  # again, since another process may have worked on it until now
         return batch.run(lambda: workers_for(backend, spec.workers, scheduler, spread), progress)
 
 
-def look_at_batch(source: Source, *, out: Any = None, **changes: Any) -> BatchResult:
-    """What :func:`run_batch` would find: all runs, and what has become of them so far. Nothing is run or written."""
+def look_at_batch(source: Source, *, out: str | os.PathLike[str] | None = None, **changes: Any) -> BatchResult:
+    """All runs of a batch and their status so far. Nothing is run or written."""
     return _Batch(_spec_of(source, out=out, **changes), retry_failed=False).result()
 
 
-def _spec_of(source: Source, *, out: Any, **changes: Any) -> BatchSpec:
+def _spec_of(source: Source, *, out: str | os.PathLike[str] | None, **changes: Any) -> BatchSpec:
     if out is not None:
         check_path("out", out, "a folder or URL")
     spec = source if isinstance(source, BatchSpec) else read_spec(source)
@@ -183,14 +183,15 @@ def _spec_of(source: Source, *, out: Any, **changes: Any) -> BatchSpec:
 
 
 def check_folder(folder: Folder) -> None:
-    """Never write among, or over, what is not ours."""
+    """Refuse a folder that has other files than those of a batch."""
     if not is_url(folder.place) and folder.place.exists() and not folder.place.is_dir():
-        raise StoreMismatchError(f"{folder}: is a file; a batch goes to a folder, which may be new")
+        raise StoreMismatchError(f"{folder}: is a file; give a folder, which may be new")
     names = folder.names()
     strangers = [name for name in names if name not in OURS and not name.startswith(".")]
     if "batch.json" not in names and (strangers or any(name.startswith("table") for name in names)):
         raise StoreMismatchError(
-            f"{folder}: is no folder of a batch, it has {', '.join((strangers or names)[:5])}; choose an empty or new one"
+            f"{folder}: is not the folder of a batch, it contains {', '.join((strangers or names)[:5])}; choose an empty or "
+            "new folder"
         )
 
 
@@ -213,19 +214,19 @@ def _locked(folder: Folder) -> Iterator[None]:
 
 
 class _Batch:
-    """The runs of a batch, and what has become of them."""
+    """The runs of a batch, and their manifests."""
 
     def __init__(self, spec: BatchSpec, retry_failed: bool) -> None:
-        metrics = {reference.name: reference.load() for reference in spec.metrics}  # what is not there shows at once
+        metrics = {reference.name: reference.load() for reference in spec.metrics}  # fails at once if one is missing
         self._spec, self._asked = spec, manifests.asked_of(spec, {name: metric.key for name, metric in metrics.items()})
         self._folder, self._call = Folder(spec.out), os.urandom(8).hex()
-        # A run may be there under the name of another file with the same content.
+        # A run may have been made under the name of another file with the same content.
         there = {name.rpartition("-")[2]: name for name in (self._folder / "runs").names()}
         begun = set(there)
         self._runs = [replace(run, folder_name=there.setdefault(run.key, run.folder_name)) for run in runs_of(spec)]
-        self._before: dict[str, Json] = {}  # manifests of runs that have to be done, or done again
-        self._settled: dict[str, Json] = {}  # manifests that answer what is asked
-        self._has_later: set[str] = set()  # runs of which more was asked in the meantime, in vain
+        self._before: dict[str, Json] = {}  # manifests of earlier attempts at runs that are still to be done
+        self._settled: dict[str, Json] = {}  # manifests of runs that need nothing more
+        self._has_later: set[str] = set()  # runs with a later attempt that asked for more and failed
         by_key = {run.key: run for run in self._runs}
         for run in by_key.values():
             found = self._read(run) if run.key in begun else None
@@ -243,23 +244,23 @@ class _Batch:
         return run.key in self._settled and self._settled[run.key]["status"] == manifests.FINISHED
 
     def _is_still_there(self, run: Run, manifest: Json) -> bool:
-        """Whether a run has the solution that it kept, as far as it is asked for."""
+        """Whether the solution that a run has kept still exists, if it is needed."""
         store = manifest.get("store")
         return not KEEPS[self._asked["keep"]] or store is None or bool((self._folder_of(run) / store).names())
 
     def _read(self, run: Run) -> Json | None:
-        """What a run says of itself; None where that is nothing, damaged or about another run, so that it is done again."""
+        """The manifest of a run; None if it is missing, damaged or of another run, so that the run is done again."""
         try:
             found = run_manifest.read_manifest(self._folder_of(run))
         except DamagedStoreError as error:
-            say(str(error).removesuffix(run_manifest.REMEDY) + "It is done again")
+            say(str(error).removesuffix(run_manifest.REMEDY) + "The run is done again")
             return None
         return found if found is not None and found["key"] == run.key else None
 
     def _folder_of(self, run: Run) -> Folder:
         return self._folder / "runs" / run.folder_name
 
-    # --- working ----------------------------------------------------------------------------------------------------------
+    # --- working ------------------------------------------------------------------------------------------------------
 
     def run(self, make_workers: Callable[[], Workers], progress: bool) -> BatchResult:
         self.write_table()
@@ -270,23 +271,23 @@ class _Batch:
                     self._fail(run, run.trouble)
             if possible:
                 with make_workers() as workers:
-                    # Several processes would write over each other's lines.
+                    # Progress of levels only from a single process: several would overwrite each other's lines.
                     self._work_on(possible, workers, bar, progress=progress and workers.n == 1 and bool(workers.parent))
         self.tidy()
         return self.result()
 
     def tidy(self) -> None:
-        """Remove what killed processes left, of this batch or of those before it, when all runs are settled."""
-        remove_rests([self._folder, self._folder / "dags", *(self._folder_of(run) for run in self._runs)])
+        """When all runs are settled, remove what killed processes left behind, of this or earlier calls."""
+        remove_leftovers([self._folder, self._folder / "dags", *(self._folder_of(run) for run in self._runs)])
         for run in self._runs:
             found = self._settled.get(run.key, {})
-            # Where neither was kept, nothing has ever been written to a store.
+            # If neither was kept, nothing has ever been written to a store.
             has_stores = found.get("store") is not None or found.get("dag") is not None
             if has_stores and found["status"] == manifests.FINISHED and run.key not in self._has_later:
                 self._folder_of(run).remove(SOLUTION, but=found["store"] or "")
 
     def _about(self) -> Json:
-        """What this batch is, so that its table can be made again."""
+        """The content of batch.json, from which the table can be made again."""
         spec = self._spec
         sources = {metric.name: {"reference": metric.reference, "source": metric.text()} for metric in spec.metrics}
         called = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -294,27 +295,27 @@ class _Batch:
         about = {"spec": spec.describe(), "metrics": sources, "called": called, "runs": runs}
         return {"format": "empo_bi batch", "version": 1, **about}
 
-    def _work_on(self, runs: Sequence[Run], workers: Workers, bar: Any, *, progress: bool) -> None:
-        """Do all passes. After a crash, what was in work is tried alone, and what had not begun is begun again."""
+    def _work_on(self, runs: Sequence[Run], workers: Workers, bar: RunBar, *, progress: bool) -> None:
+        """Do all passes. After a worker died, runs that had begun are tried alone, and the others start again."""
         spec = self._spec
         settings = BatchSettings(
             out=str(self._folder), call=self._call, asked=self._asked, precision=spec.precision, per_goal=spec.per_goal,
             rollouts=spec.rollouts, metrics=spec.metrics, memory_limit=spec.memory_limit, max_states=spec.max_states,
             sharing=workers.sharing, parent=workers.parent, progress=progress,
         )  # fmt: skip
-        # What was kept once is not thrown away because less is asked for now.
+        # What was kept before is not deleted because less is asked for now.
         keeps = {run.key: self._keep_of(run) for run in runs}
-        left, n_in_vain = list(runs), 0
+        left, n_deaths = list(runs), 0
         while left:
             try:
                 self._do_passes(passes_of(left, keeps, self._before, settings, workers.n), workers, bar)
                 return
             except workers.crashes as error:
-                say("a worker died; what was in work is tried again, each run in a process of its own")
+                say("a worker died; unfinished runs are tried again, each in a process of its own")
                 unsettled = [run for run in left if run.key not in self._settled]
                 for run in unsettled:
                     found = self._read(run)
-                    if found is None or found["call"] != self._call:  # it has not begun
+                    if found is None or found["call"] != self._call:  # it had not begun
                         continue
                     if found["status"] == manifests.RUNNING:
                         self._try_alone(Pass((run,), keeps[run.key], settings, self._before), workers)
@@ -322,19 +323,22 @@ class _Batch:
                         self._settled[run.key] = found
                     bar.update(1)
                 left = [run for run in unsettled if run.key not in self._settled]
-                # One that was killed while it was starting says nothing about the others.
-                n_in_vain = n_in_vain + 1 if len(left) == len(unsettled) else 0
-                if n_in_vain == DEATHS_IN_VAIN:
-                    raise ClusterError(f"workers die before they begin to work ({type(error).__name__}: {error})") from error
+                # A single worker that died while starting says nothing about the others.
+                n_deaths = n_deaths + 1 if len(left) == len(unsettled) else 0
+                if n_deaths == MAX_DEATHS:
+                    raise ClusterError(
+                        f"workers die before they begin a run ({type(error).__name__}: {error}); give them more memory, or "
+                        "use fewer workers"
+                    ) from error
 
     def _keep_of(self, run: Run) -> str:
-        """What is kept of a run: what is asked for, or what was kept before, if that is more."""
+        """What to keep of a run: what is asked for, or what was kept before if that is more."""
         before = manifests.kept_before(self._before.get(run.key))
         keep = max(self._asked["keep"], before, key=lambda keep: len(KEEPS[keep]))
-        # Where policies are there and a summary is asked for, its numbers may need all values.
+        # If policies were kept and a summary is asked for, its numbers may need all values.
         return "values" if keep == "policies" != self._asked["keep"] else keep
 
-    def _do_passes(self, passes: Sequence[Pass], workers: Workers, bar: Any) -> None:
+    def _do_passes(self, passes: Sequence[Pass], workers: Workers, bar: RunBar) -> None:
         by_key = {run.key: run for work in passes for run in work.runs}
         written, is_seen = time.monotonic(), False
         for done in workers.map(do_pass, passes):
@@ -347,13 +351,13 @@ class _Batch:
                 written = time.monotonic()
 
     def _is_seen(self, runs: Sequence[Run]) -> bool:
-        """Complain if workers write somewhere else."""
+        """Whether the folders of these runs are visible here; an error if workers write somewhere else."""
         for run in runs:
             found = self._read(run)
             if found is None or found["call"] != self._call:
                 raise ClusterError(
-                    f"{self._folder}: workers have done a run, and it is not there: they do not see this folder; give one "
-                    "that all of them see, or a URL, as out"
+                    f"{self._folder}: a worker has finished a run, but nothing is here: workers do not share this folder. "
+                    "Give as out a folder that all workers share, or a URL"
                 )
         return bool(runs)
 
@@ -361,8 +365,8 @@ class _Batch:
         try:
             self._settled |= workers.alone(do_pass, work)
         except workers.crashes as error:
-            died = f"its worker process died twice ({type(error).__name__}), perhaps for lack of memory"
-            self._fail(work.runs[0], WorkerDiedError(f"{died}: give a memory_limit, or use fewer workers"))
+            died = f"its worker process died twice ({type(error).__name__}), perhaps because memory ran out"
+            self._fail(work.runs[0], WorkerDiedError(f"{died}; give a memory_limit, or use fewer workers"))
 
     def _fail(self, run: Run, error: Exception) -> None:
         begun = manifests.begun(run, self._asked, self._asked, self._call, self._before.get(run.key))
@@ -371,13 +375,13 @@ class _Batch:
         self._folder_of(run).write_json(run_manifest.FILE, manifest)
         self._folder_of(run).log(f"failed: {error}")
 
-    # --- telling ----------------------------------------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------------------------
 
     def result(self) -> BatchResult:
         return BatchResult(self._folder, self._table(), self._n_skipped)
 
     def write_table(self) -> None:
-        """With what the table is of."""
+        """Write the table, and batch.json, which says what it is about."""
         self._folder.write_json("batch.json", self._about())
         self._table().write(self._folder)
 
@@ -389,12 +393,12 @@ class _Batch:
 
 
 def _has_same_trouble(run: Run, manifest: Json) -> bool:
-    """Whether a run that cannot begin could not begin before, for the same reason."""
+    """Whether a run that cannot begin has failed before for the same reason."""
     return run.trouble is None or manifest.get("error", {}).get("message") == str(run.trouble)
 
 
 def _is_passing(manifest: Json) -> bool:
-    """Whether something outside went wrong, such as a disk that is full, so that nothing may have been written."""
+    """Whether a run failed for an outside reason, such as a full disk, so that nothing may have been written."""
     return manifest["status"] == manifests.FAILED and bool(manifest["error"]["is_passing"])
 
 

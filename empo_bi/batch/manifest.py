@@ -1,4 +1,4 @@
-"""What a run's folder says about itself: ``manifest.json``."""
+"""The manifest of a run, ``manifest.json``: what was asked for, its status, and its results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
-from typing import Any
 
 from empo_bi._version import __version__
 from empo_bi.batch.runs import Run
@@ -24,11 +23,11 @@ from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.small_files import Json
 from empo_bi.sweep.formulas import discount_factor
 
-OUTDATED = "outdated"  # of rows: finished, and something more is asked for now
+OUTDATED = "outdated"  # status of rows: finished, but now more is asked for
 
 
 def asked_of(spec: BatchSpec, metrics: Mapping[str, str]) -> Json:
-    """What is wanted of a solution, besides what tells runs apart, and within which limits; metrics with their keys."""
+    """What is asked for besides what identifies a run: results, limits, and metrics with their keys."""
     return {
         "keep": spec.keep,
         "per_goal": spec.per_goal,
@@ -43,8 +42,8 @@ def asked_of(spec: BatchSpec, metrics: Mapping[str, str]) -> Json:
 def begun(run: Run, asked: Json, wish: Json, call: str, before: Json | None) -> Json:
     """The manifest of a run that is about to begin.
 
-    ``asked`` is what will be done, ``wish`` what the user said, who may be content with less; ``call`` tells who asks;
-    ``before`` is what was there if it was finished, so that a failure costs nothing.
+    ``asked`` is what will be done; ``wish`` what the user asked for, which may be less; ``call`` identifies the call;
+    ``before`` is the manifest of an earlier attempt, kept if it was finished, so that a failure loses nothing.
     """
     return {
         "format": FORMAT,
@@ -70,32 +69,32 @@ def begun(run: Run, asked: Json, wish: Json, call: str, before: Json | None) -> 
     }
 
 
-def finished(manifest: Json, **results: Any) -> Json:
-    """The same when all is done.
+def finished(manifest: Json, **results: object) -> Json:
+    """The manifest of a run that has finished.
 
-    ``results`` are ``columns`` for the table, ``metric_columns`` (which of them are whose), ``timings``, and where ``dag``
-    and ``store`` are, if they were kept: relative to the batch, and to the run.
+    ``results`` are ``columns`` for the table, ``metric_columns`` (the columns of each metric), ``timings``, and the places
+    of ``dag`` and ``store`` if they were kept: relative to the batch, and to the run.
     """
     return {**manifest, "status": FINISHED, **results, "ended": time.strftime("%Y-%m-%d %H:%M:%S"), "before": None}
 
 
-def failed(manifest: Json, error: BaseException, **results: Any) -> Json:
-    """The same when something went wrong; ``results`` are those that are there nevertheless."""
-    is_ours = isinstance(error, EmpoError) and error.__cause__ is None  # then the message says all
-    told = {
+def failed(manifest: Json, error: BaseException, **results: object) -> Json:
+    """The manifest of a run that has failed; ``results`` are those that it has nevertheless."""
+    is_ours = isinstance(error, EmpoError) and error.__cause__ is None  # then the message says everything
+    described = {
         "type": type(error).__name__,
         "message": str(error),
         "traceback": None if is_ours else "".join(traceback.format_exception(error)),
-        # Such as a full disk; nobody has to ask for another try.
+        # Such as a full disk; the next call tries again, even without retry_failed.
         "is_passing": isinstance(error, StoreError) or (isinstance(error, OSError) and not isinstance(error, EmpoError)),
     }
-    return {**manifest, "status": FAILED, "error": told, **results, "ended": time.strftime("%Y-%m-%d %H:%M:%S")}
+    return {**manifest, "status": FAILED, "error": described, **results, "ended": time.strftime("%Y-%m-%d %H:%M:%S")}
 
 
 def settled(manifest: Json | None, asked: Json, *, retry_failed: bool) -> Json | None:
-    """The manifest that answers what is asked now, if there is one: finished with all of it, or a failure to do the same.
+    """The manifest that settles a run, if any: finished with all that is asked for, or failed at the same.
 
-    What was finished before a later attempt failed still counts.
+    What an earlier attempt finished counts even if a later attempt failed.
     """
     if manifest is None:
         return None
@@ -107,13 +106,13 @@ def settled(manifest: Json | None, asked: Json, *, retry_failed: bool) -> Json |
 
 
 def kept_before(manifest: Json | None) -> str:
-    """What an earlier attempt has kept."""
+    """What an earlier attempt has kept: "values", "policies" or "summary"."""
     found = _earlier(manifest)
     return "summary" if found is None else str(found["asked"]["keep"])
 
 
 def _earlier(manifest: Json | None) -> Json | None:
-    """What a later attempt can build on: the latest that was finished, or else one of which only a metric failed."""
+    """The attempt that a later one can build on: the latest finished one, or else one that failed only in a metric."""
     if manifest is None or manifest["status"] == FINISHED or manifest.get("before") is not None:
         return manifest if manifest is None or manifest["status"] == FINISHED else manifest["before"]
     return manifest if manifest.get("store") is not None else None
@@ -130,7 +129,7 @@ def _has_all(manifest: Json, asked: Json) -> bool:
 
 
 def _columns(manifest: Json, asked: Json) -> Json:
-    """Those that are asked for now."""
+    """The columns that are asked for now."""
     others = {
         name for metric, names in manifest["metric_columns"].items() if metric not in asked["metrics"] for name in names
     }
@@ -144,7 +143,7 @@ def _columns(manifest: Json, asked: Json) -> Json:
 
 
 def row_of(run: Run, manifest: Json | None, before: Json | None, asked: Json) -> Json:
-    """A row of the table. A run without a manifest is missing, or outdated where it was finished ``before``."""
+    """A row of the table. A run without a manifest is missing, or outdated if it was finished ``before``."""
     if manifest is None and (found := _earlier(before)) is not None and found["status"] == FINISHED:
         same = {name: key for name, key in asked["metrics"].items() if found["asked"]["metrics"].get(name) == key}
         rollouts = asked["rollouts"] if asked["rollouts"] == found["asked"]["rollouts"] else 0
@@ -170,7 +169,7 @@ def row_of(run: Run, manifest: Json | None, before: Json | None, asked: Json) ->
 
 
 def _plain_params(params: Params) -> Json:
-    """By name, discounts as factors."""
+    """Parameters by name, with discounts as factors."""
     described = params.describe()
     gammas = {f"gamma_{who}": _factor(getattr(params, f"gamma_{who}"), described.pop(f"rho_{who}")) for who in "hr"}
     del described["believed_others"]
@@ -189,7 +188,7 @@ def _versions() -> dict[str, str]:
 
 
 @cache
-def _machine() -> dict[str, Any]:
+def _machine() -> Json:
     return {
         "host": socket.gethostname(),
         "system": f"{platform.system()} {platform.release()}",

@@ -1,4 +1,4 @@
-"""The worlds of a batch: shipped ones, files, patterns of either, and Python functions that make worlds."""
+"""The worlds of a batch: shipped worlds, files, patterns of either, and Python functions that make worlds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from empo_bi.solving.world_reference import WorldReference
 
 
 def references_of(spec: BatchSpec) -> Iterator[tuple[WorldReference, Exception | None]]:
-    """Worlds of a batch, each once, and what is wrong with those that are none."""
+    """The worlds of a batch, each once; with an error for entries that match no world."""
     overrides = tuple(sorted(dict(spec.overrides).items()))
     seen = set()
     for entry in spec.worlds:
         matches = _matches(entry, spec.folder)
         trouble = None if matches else WorldNotFoundError(
             f"{entry!r} matches no shipped world, and no file in {spec.folder}.{_near(entry, spec.folder)} `empo-bi worlds` "
-            "lists the shipped ones"
+            "lists the shipped worlds"
         )  # fmt: skip
         for name, source in matches or [(entry, entry)]:
             if source not in seen:
@@ -32,12 +32,12 @@ def references_of(spec: BatchSpec) -> Iterator[tuple[WorldReference, Exception |
 
 
 def _near(entry: str, folder: Path) -> str:
-    """A file that may have been meant."""
+    """A hint at a file of a similar name."""
     return did_you_mean(entry, [path.name for path in folder.glob("*.y*ml")])
 
 
 def _matches(entry: str, folder: Path) -> list[tuple[str, str]]:
-    """Names and sources of the worlds that an entry means: one, or all that match a pattern."""
+    """Names and sources of the worlds of an entry: one, or all that match a pattern."""
     if not any(mark in entry for mark in "*?["):
         beside = folder / os.path.expanduser(entry)
         if beside.suffix not in (".yaml", ".yml", ".json"):

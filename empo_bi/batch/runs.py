@@ -1,4 +1,4 @@
-"""The runs of a batch: which there are, and what tells one from another."""
+"""The runs of a batch, and the keys that identify them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Run:
 
     Attributes
     ----------
-    given_steps, steps : what the world is loaded with, None for its own horizon; what that means
-    key : tells this run from all others, also in another batch
-    folder_name : where it is, below ``runs`` in the folder of the batch
-    about : of the world, see :class:`Look`
-    trouble : why this run cannot even begin
+    given_steps, steps : the horizon as given, None for the world's own; and as it is
+    key : identifies this run, also in other batches
+    folder_name : its folder, below ``runs`` in the folder of the batch
+    about : about the world, see :class:`Look`
+    trouble : why this run cannot begin, if it cannot
     """
 
     world: WorldReference
@@ -43,14 +43,14 @@ class Run:
 
     @property
     def rollout_seed(self) -> int:
-        """The same for this run wherever and whenever it runs."""
+        """Always the same for the same run."""
         return int(digest_of(f"{self.seed} {self.repetition} {self.key}"), 16)
 
 
 def runs_of(spec: BatchSpec) -> list[Run]:
     """All runs of a batch, in the order of its table. A world that cannot be loaded makes runs with ``trouble``.
 
-    Runs that ask the same, as draws of few choices do, have the same key.
+    Identical runs, which draws from few choices make, have the same key.
     """
     found: list[Run] = []
     looked_at: dict[tuple[str, int | None], Run] = {}
@@ -59,14 +59,14 @@ def runs_of(spec: BatchSpec) -> list[Run]:
             if (world.source, steps) not in looked_at:
                 looked_at[world.source, steps] = _look(world, steps, trouble)
             base = looked_at[world.source, steps]
-            found += [_told_apart(base, spec, params, seed, sample, repetition) for repetition in range(spec.repetitions)]
+            found += [_with_key(base, spec, params, seed, sample, repetition) for repetition in range(spec.repetitions)]
     return found
 
 
 def _settings_of(spec: BatchSpec) -> Iterator[tuple[int, int | None, int | None, Json]]:
-    """Seed, number of the sample, horizon and parameters, the grid changing fastest.
+    """Seed, number of the sample, horizon and parameters; the grid changes fastest.
 
-    A sample has the same numbers whatever the world and wherever in the grid, so that they can be compared.
+    A sample has the same numbers for all worlds and all points of the grid, so that they can be compared.
     """
     quantities = [*(() if spec.steps is None else (spec.steps,)), *spec.params]
     listed = [quantity for quantity in quantities if not quantity.is_random]
@@ -87,14 +87,14 @@ def _look(world: WorldReference, steps: int | None, trouble: Exception | None) -
             raise trouble
         look = world.look(steps)
     except (Exception, SystemExit) as error:  # whatever a user's function does
-        told = RuntimeError(f"SystemExit: {error}") if isinstance(error, SystemExit) else error
+        cause = RuntimeError(f"SystemExit: {error}") if isinstance(error, SystemExit) else error
         about = {"title": world.name, "key": digest_of(f"{world.source} {world.overrides} {steps}"), "mapping": None}
-        return Run(world, steps, steps, {}, about=about, trouble=told)
+        return Run(world, steps, steps, {}, about=about, trouble=cause)
     return Run(world, steps, look.horizon, {}, about=look.about)
 
 
-def _told_apart(base: Run, spec: BatchSpec, params: Json, seed: int, sample: int | None, repetition: int) -> Run:
-    # Samples are told by their numbers, whatever seed they were drawn with; rollouts have seeds of their own.
+def _with_key(base: Run, spec: BatchSpec, params: Json, seed: int, sample: int | None, repetition: int) -> Run:
+    # Samples are identified by their numbers, whatever seed drew them; only rollouts depend on the seed.
     content: Json = {"world": base.about["key"], "params": Params(**params).describe(), "precision": spec.precision}
     if repetition or (spec.rollouts and seed):
         content |= {"repetition": repetition, "seed": seed}
@@ -104,6 +104,6 @@ def _told_apart(base: Run, spec: BatchSpec, params: Json, seed: int, sample: int
 
 
 def _slug(name: str) -> str:
-    """A world's name as part of a folder's."""
+    """A world's name as part of a folder's name."""
     stem = name.rpartition("/")[2].removesuffix(".yaml").removesuffix(".yml")
     return re.sub(r"[^\w-]+", "_", stem)[:40] or "world"

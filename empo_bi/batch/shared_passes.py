@@ -15,13 +15,13 @@ from empo_bi.store.solution_folders import is_url
 def passes_of(
     runs: Iterable[Run], keeps: Mapping[str, str], before: Mapping[str, Json], settings: BatchSettings, workers: int
 ) -> list[Pass]:
-    """Runs of one world and horizon in passes, those whose humans are the same side by side; the longest horizons first.
+    """Runs of one world and horizon in passes; runs that share phase 1 are neighbours, and the longest horizons come first.
 
-    ``keeps`` tells what is to be kept of each run, by key; ``before`` has their manifests, where there are some.
+    ``keeps`` says what to keep of each run, by key; ``before`` has the manifests of earlier attempts.
     """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        # At URLs there are no locks, so that one worker has to do all that needs one DAG.
+        # URLs have no locks, so one worker has to do all runs of a DAG.
         groups.setdefault((run.about["key"], "" if is_url(settings.out) else keeps[run.key]), []).append(run)
     passes = []
     for group in groups.values():

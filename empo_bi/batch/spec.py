@@ -1,4 +1,4 @@
-"""A batch as written in YAML: what there is to say, and complaints that point to the line."""
+"""A batch as written in YAML: its keys, and errors that point to the line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from empo_bi.errors import BatchFileError
 from empo_bi.problem.params import Params
 from empo_bi.runtime.arguments import check_path
 from empo_bi.runtime.blocks import checked_workers
-from empo_bi.runtime.byte_sizes import parse_size
+from empo_bi.runtime.byte_sizes import Size, parse_size
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.solving.run_manifest_rules import KEEPS
+from empo_bi.store.small_files import Json
 from empo_bi.sweep.phases import PRECISIONS
 from empo_bi.world.lint import KNOWN_KEYS
-from empo_bi.world.yaml_text import KeyPath, load_yaml
+from empo_bi.world.yaml_text import KeyPath, load_yaml, place_of_key, read_text
 
-KEYS = {  # of a batch file, and what reads them
+KEYS = {  # of a batch file, and the method that reads each
     "worlds": "_worlds", "steps": "_steps", "params": "_params", "overrides": "_overrides", "samples": "_count",
     "seed": "_seeds", "repetitions": "_count", "rollouts": "_count", "metrics": "_metrics", "keep": "_keep",
     "per_goal": "_flag", "precision": "_precision", "max_states": "_count", "memory_limit": "_size",
@@ -38,20 +39,20 @@ class BatchSpec:
     Attributes
     ----------
     worlds : names of shipped worlds, paths, globs of either, or ``module:function`` for worlds written in Python
-    steps : the horizon, None for that of each world
+    steps : the horizon, None for each world's own
     params : parameters of the theory, each fixed, listed or drawn
-    overrides : keys of world files that are to be different, for all worlds
-    samples : how many draws there are of what is drawn
-    seeds : each makes draws of its own
-    repetitions : runs of each kind, which differ in their rollouts only
-    rollouts : episodes that are sampled in each run
-    metrics : functions of a solution whose numbers go to the table
+    overrides : values that replace those of the world files, for all worlds
+    samples : how many samples of drawn parameters there are
+    seeds : each seed draws its own samples
+    repetitions : runs with the same parameters, which differ only in their rollouts
+    rollouts : episodes sampled in each run
+    metrics : functions of a solution whose numbers go into the table
     keep : "values", "policies" or "summary"
-    per_goal : whether the table has the humans' values for each goal, or their mean and range only
-    precision, max_states, memory_limit : as for :func:`solve`, of each run
+    per_goal : whether the table has the humans' values for each goal, or only their mean and range
+    precision, max_states, memory_limit : as for :func:`solve`, for each run
     workers : runs at a time
     out : folder or URL
-    folder : what paths in the file are relative to
+    folder : paths in the file are relative to this folder
     written : the file as it was read
     """
 
@@ -68,21 +69,21 @@ class BatchSpec:
     per_goal: bool = False
     precision: str = "float16"
     max_states: int | None = None
-    memory_limit: Any = None
+    memory_limit: Size | None = None
     workers: int = -1
     out: str = "runs/batch"
     folder: Path = Path()
     written: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
-    def describe(self) -> dict[str, Any]:
-        """What was asked for, in JSON: the file, and what took its place."""
-        taken = ("samples", "keep", "memory_limit", "workers", "out")
-        return {"file": dict(self.written), "folder": str(self.folder), **{name: getattr(self, name) for name in taken}}
+    def describe(self) -> Json:
+        """The batch as JSON: the file, and options that may have been replaced."""
+        replaced = ("samples", "keep", "memory_limit", "workers", "out")
+        return {"file": dict(self.written), "folder": str(self.folder), **{name: getattr(self, name) for name in replaced}}
 
     def replace(self, **changes: Any) -> BatchSpec:
-        """The same with some things changed; None leaves one as it is."""
+        """The same batch with some options changed; None leaves an option as it is."""
         changes = {name: value for name, value in changes.items() if value is not None}
-        if changes.get("keep", "values") not in list(KEEPS):  # a list, since what is given may not be hashable
+        if changes.get("keep", "values") not in list(KEEPS):  # a list, since the value may not be hashable
             hint = did_you_mean(str(changes["keep"]), KEEPS)
             raise ValueError(f"keep={changes['keep']!r}; give one of {', '.join(KEEPS)}.{hint}")
         parse_size(changes.get("memory_limit", "1GB"))
@@ -99,7 +100,7 @@ def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> BatchSpec:
     Raises
     ------
     BatchFileError
-        It names file, line, key and value, and says what would be right.
+        The message names file, line, key and value, and says what is expected.
 
     Examples
     --------
@@ -115,20 +116,14 @@ def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> BatchSpec:
         return _Reader(content, "<text>", lines, Path.cwd(), "batch").spec()
     check_path("source", source, "a YAML file or text, a mapping or a BatchSpec")
     path = Path(source).expanduser()
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BatchFileError(f"{path}: not UTF-8 text (byte {error.start}); a batch file is YAML in UTF-8") from error
-    except OSError as error:
-        raise BatchFileError(
-            f"{path}: cannot be read ({error.strerror}); give a YAML file that says what to run, see docs/batch.md"
-        ) from error
+    remedy = "give a YAML file that says what to run, see docs/batch.md"
+    text = read_text(path, what="batch file", remedy=remedy, error=BatchFileError)
     content = load_yaml(text, str(path), lines, what="batch file", error=BatchFileError)
     return _Reader(content, str(path), lines, path.resolve().parent, path.stem).spec()
 
 
-def _number(value: Any) -> Any:
-    """YAML has a word of its own for infinity, and takes ``1e-10`` for a text; nobody knows that."""
+def _number(value: object) -> object:
+    """Accept ``inf`` and ``1e-10`` as numbers; YAML spells infinity ``.inf``, and takes ``1e-10`` for a text."""
     if isinstance(value, list):
         return [_number(one) for one in value]
     if isinstance(value, dict):
@@ -141,7 +136,7 @@ def _number(value: Any) -> Any:
 class _Reader:
     """Checks a mapping key by key."""
 
-    def __init__(self, content: Any, origin: str, lines: dict[KeyPath, int], folder: Path, name: str) -> None:
+    def __init__(self, content: object, origin: str, lines: dict[KeyPath, int], folder: Path, name: str) -> None:
         self._origin, self._lines, self._folder, self._name = origin, lines, folder, name
         if not isinstance(content, dict):
             raise BatchFileError(
@@ -151,18 +146,16 @@ class _Reader:
         self._content: dict[str, Any] = content
 
     def _error(self, *path: str | int, message: str) -> BatchFileError:
-        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-        line = self._lines.get(path) or self._lines.get(path[:1])
-        return BatchFileError(f"{self._origin}{f':{line}' if line else ''}: {key}: {message}")
+        return BatchFileError(f"{place_of_key(self._origin, self._lines, path)}: {message}")
 
     def spec(self) -> BatchSpec:
         for key in self._content:
             if key not in KEYS:
-                hint = did_you_mean(str(key), KEYS) or f" There are {', '.join(KEYS)}."
+                hint = did_you_mean(str(key), KEYS) or f" Known keys: {', '.join(KEYS)}."
                 moved = f" {key} is a parameter of the theory: write it below 'params'." if key in PARAMETERS else ""
-                raise self._error(str(key), message=f"there is no such key.{moved or hint}")
+                raise self._error(str(key), message=f"unknown key.{moved or hint}")
         if "worlds" not in self._content:
-            raise self._error("worlds", message="missing; say which worlds to run, as in 'worlds: [asymmetric_freeing]'")
+            raise self._error("worlds", message="missing; list the worlds to run, as in 'worlds: [asymmetric_freeing]'")
         found: dict[str, Any] = {}
         for key, value in self._content.items():
             name = "seeds" if key == "seed" else key
@@ -174,7 +167,7 @@ class _Reader:
 
     def _check_rollouts(self, spec: BatchSpec) -> None:
         if spec.repetitions > 1 and not spec.rollouts:
-            raise self._error("repetitions", message="they differ in rollouts only; say how many, as in 'rollouts: 100'")
+            raise self._error("repetitions", message="differ only in rollouts; also give rollouts, as in 'rollouts: 100'")
         if spec.rollouts and spec.keep == "policies":
             raise self._error("keep", message="rollouts need values; write 'keep: values' or 'keep: summary'")
 
@@ -182,18 +175,19 @@ class _Reader:
         drawn = [quantity.name for quantity in (spec.steps, *spec.params) if quantity is not None and quantity.is_random]
         if drawn and "samples" not in self._content:
             raise self._error(
-                "samples", message=f"missing; {', '.join(drawn)} is drawn: say how often, as in 'samples: 200'"
+                "samples", message=f"missing; {', '.join(drawn)} is drawn: give a number, as in 'samples: 200'"
             )
         if drawn and spec.samples < 1:
             raise self._error("samples", message=f"{spec.samples}; {', '.join(drawn)} is drawn: give 1 or more")
         if not drawn and "samples" in self._content:
             raise self._error(
-                "samples", message="nothing is drawn; write a distribution, as in 'zeta: {uniform: [1, 3]}', or leave it out"
+                "samples",
+                message="nothing is drawn; give a distribution, as in 'zeta: {uniform: [1, 3]}', or remove this",
             )
 
-    # --- the keys ---------------------------------------------------------------------------------------------------------
+    # --- the keys -----------------------------------------------------------------------------------------------------
 
-    def _worlds(self, key: str, given: Any) -> tuple[str, ...]:
+    def _worlds(self, key: str, given: object) -> tuple[str, ...]:
         worlds = [given] if isinstance(given, str) else given
         if not isinstance(worlds, list) or not worlds:
             raise self._error(
@@ -201,19 +195,19 @@ class _Reader:
             )
         for i, world in enumerate(worlds):
             if not isinstance(world, str) or not world.strip():
-                raise self._error(key, i, message=f"found {short_repr(world)}; give a world's name, path or pattern")
+                raise self._error(key, i, message=f"found {short_repr(world)}; give the name, path or pattern of worlds")
         return tuple(dict.fromkeys(worlds))
 
-    def _steps(self, key: str, given: Any) -> Quantity:
+    def _steps(self, key: str, given: object) -> Quantity:
         quantity = quantity_of("steps", given, lambda message: self._error(key, message=message))
         for value in quantity.values or quantity.ends:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise self._error(key, message=f"found {short_repr(value)}; a horizon is a whole number of steps, 1 or more")
+                raise self._error(key, message=f"found {short_repr(value)}; give a whole number of steps, 1 or more")
         if quantity.kind in ("uniform", "log_uniform"):
-            raise self._error(key, message=f"{quantity.kind} gives fractions; write {{integers: {list(quantity.ends)}}}")
+            raise self._error(key, message=f"{quantity.kind} draws fractions; write {{integers: {list(quantity.ends)}}}")
         return quantity
 
-    def _params(self, key: str, given: Any) -> tuple[Quantity, ...]:
+    def _params(self, key: str, given: object) -> tuple[Quantity, ...]:
         if not isinstance(given, dict):
             raise self._error(
                 key, message=f"found {short_repr(given)}; give parameters by name, as in 'zeta: [1, 2]' below it"
@@ -221,8 +215,8 @@ class _Reader:
         found = []
         for name, value in given.items():
             if name not in PARAMETERS:
-                hint = did_you_mean(str(name), PARAMETERS) or f" There are {', '.join(PARAMETERS)}."
-                raise self._error(key, str(name), message=f"there is no such parameter.{hint}")
+                hint = did_you_mean(str(name), PARAMETERS) or f" Known parameters: {', '.join(PARAMETERS)}."
+                raise self._error(key, str(name), message=f"unknown parameter.{hint}")
             quantity = quantity_of(name, _number(value), lambda message, name=name: self._error(key, name, message=message))  # type: ignore[misc]
             for number in quantity.values or quantity.ends:
                 try:
@@ -232,58 +226,56 @@ class _Reader:
             found.append(quantity)
         for who in "hr":
             if {f"gamma_{who}", f"rho_{who}"} <= given.keys():
-                raise self._error(key, f"rho_{who}", message=f"gamma_{who} is given as well; a discount is one or the other")
+                raise self._error(key, f"rho_{who}", message=f"gamma_{who} is given as well; give only one of them")
         return tuple(found)
 
-    def _overrides(self, key: str, given: Any) -> dict[str, Any]:
+    def _overrides(self, key: str, given: object) -> dict[str, Any]:
         if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
             raise self._error(
                 key, message=f"found {short_repr(given)}; give keys of world files, as in 'actions: small' below it"
             )
         if "max_steps" in given:
             raise self._error(key, "max_steps", message="write horizons as 'steps: [8, 10]' instead")
-        makes_worlds = any(
-            ":" in str(world) for world in self._content.get("worlds", [])
-        )  # by functions, with options of their own
-        for name in [] if makes_worlds else given:
+        has_functions = any(":" in str(world) for world in self._content.get("worlds", []))  # with options of their own
+        for name in [] if has_functions else given:
             if name not in (*KNOWN_KEYS, "actions"):
-                hint = did_you_mean(name, KNOWN_KEYS) or f" There are {', '.join(KNOWN_KEYS)}."
-                raise self._error(key, name, message=f"world files have no such key.{hint}")
+                hint = did_you_mean(name, KNOWN_KEYS) or f" Known keys: {', '.join(KNOWN_KEYS)}."
+                raise self._error(key, name, message=f"unknown key of world files.{hint}")
         return given
 
-    def _count(self, key: str, given: Any) -> int:
+    def _count(self, key: str, given: object) -> int:
         least = 0 if key == "rollouts" else 1
         if isinstance(given, bool) or not isinstance(given, int) or given < least:
             raise self._error(key, message=f"found {short_repr(given)}; give a whole number, {least} or more")
         return given
 
-    def _seeds(self, key: str, given: Any) -> tuple[int, ...]:
+    def _seeds(self, key: str, given: object) -> tuple[int, ...]:
         seeds = given if isinstance(given, list) else [given]
         if not seeds or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in seeds):
             raise self._error(key, message=f"found {short_repr(given)}; give a whole number, or a list of them")
         return tuple(dict.fromkeys(seeds))
 
-    def _metrics(self, key: str, given: Any) -> tuple[MetricReference, ...]:
+    def _metrics(self, key: str, given: object) -> tuple[MetricReference, ...]:
         return metric_references(given, self._folder, lambda *path, message: self._error(key, *path, message=message))
 
-    def _keep(self, key: str, given: Any) -> str:
+    def _keep(self, key: str, given: object) -> str:
         if not isinstance(given, str) or given not in KEEPS:
             raise self._error(
                 key, message=f"found {short_repr(given)}; give one of {', '.join(KEEPS)}.{did_you_mean(str(given), KEEPS)}"
             )
         return str(given)
 
-    def _flag(self, key: str, given: Any) -> bool:
+    def _flag(self, key: str, given: object) -> bool:
         if not isinstance(given, bool):
             raise self._error(key, message=f"found {short_repr(given)}; give true or false")
         return given
 
-    def _precision(self, key: str, given: Any) -> str:
+    def _precision(self, key: str, given: object) -> str:
         if not isinstance(given, str) or given not in PRECISIONS:
             raise self._error(key, message=f"found {short_repr(given)}; give one of {', '.join(PRECISIONS)}")
         return str(given)
 
-    def _size(self, key: str, given: Any) -> Any:
+    def _size(self, key: str, given: Any) -> Size:
         try:
             parse_size(given)
         except (TypeError, ValueError) as error:
@@ -297,7 +289,7 @@ class _Reader:
             raise self._error(key, message=str(error)) from error
         return int(given)
 
-    def _out(self, key: str, given: Any) -> str:
+    def _out(self, key: str, given: object) -> str:
         if not isinstance(given, str) or not given:
             raise self._error(key, message=f"found {short_repr(given)}; give a folder or URL")
         return given if "://" in given else str(self._folder / Path(given).expanduser())

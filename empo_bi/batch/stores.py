@@ -1,42 +1,41 @@
-"""Which stores are in a folder of :func:`solve` or of a batch, on disk or at a URL."""
+"""The stores in a folder of :func:`solve` or of a batch, on disk or at a URL."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from empo_bi.runtime.ordinary_files import is_plain_name
 from empo_bi.store.location import BUILDING, place_of
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
 
-DEPTH = 3  # folders of folders of solve are looked into so deep
+DEPTH = 3  # how deep nested folders are searched
 
 
-def stores_at(path: Any) -> list[Any]:
-    """The store at ``path``, or all of them where it is the folder of :func:`solve`, of a batch, or one of such folders.
+def stores_at(path: object) -> list[object]:
+    """The store at ``path``, or all stores if it is the folder of :func:`solve` or of a batch, or a folder of these.
 
-    A batch that keeps none, or has none yet, has none.
+    Empty for a batch without stores.
     """
     if not isinstance(path, str | os.PathLike):
         return [path]
     folder = Folder(path)
-    found = [path] if _is_store(folder) else list(_stores_in(folder, DEPTH))
+    found: list[object] = [path] if _is_store(folder) else list(_stores_in(folder, DEPTH))
     return found or ([] if _is_of_batch(folder) else [path])
 
 
 def _is_of_batch(folder: Folder) -> bool:
-    """Whether it is the folder of a batch that was begun, or of a run."""
+    """Whether this is the folder of a batch, even one that has just begun, or of a run."""
     return bool({"batch.json", "manifest.json"} & set(folder.names())) or (
         not is_url(folder.place) and (folder.place / "batch.lock").exists()
     )
 
 
-def _stores_in(folder: Folder, depth: int) -> Iterator[Any]:
-    """Places inside a folder that are stores, or are called so.
+def _stores_in(folder: Folder, depth: int) -> Iterator[object]:
+    """Places inside a folder that are stores, or have the name of one.
 
-    Of a damaged one, not even its metadata may be left; of one whose maker was killed early, there may be only its lock.
+    A damaged store may have lost even its metadata; one whose writer was killed early may be only a lock.
     """
     for name in sorted(_names_in(folder)):
         inside = folder / name
@@ -47,7 +46,7 @@ def _stores_in(folder: Folder, depth: int) -> Iterator[Any]:
 
 
 def _names_in(folder: Folder) -> set[str]:
-    """Of folders, and of what has a lock only; a zip file that is being made has both."""
+    """Names of folders, and of locks without a folder; an unfinished zip file has both."""
     names = {inside.name.removesuffix(BUILDING) for inside in folder.folders() if not inside.name.startswith(".")}
     if not is_url(folder.place) and folder.place.is_dir():
         names |= {path.stem for path in folder.place.glob("*.lock") if path.name != "batch.lock"}

@@ -1,9 +1,8 @@
-"""What a table says of a solution: sizes, and values and policies at the initial state."""
+"""The columns of a solution in the table: sizes, and values and policies at the initial state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,10 @@ from empo_bi.store.small_files import Json
 
 
 def columns_of(solution: Solution, *, per_goal: bool) -> Json:
-    """Numbers by column; none of them depends on the machine.
+    """Numbers by column; none depends on the machine.
 
-    ``X_h_0`` is the power of human 0, ``V_h_0_mean`` the mean over goals, by weight, of what human 0 attains with the robot,
-    ``V_h_alone_0_mean`` that of phase 1, ``pi_r_forward`` the probability that the robot goes forward.
+    ``X_h_0`` is the power of human 0, ``V_h_0_mean`` the weighted mean over goals of its values with the robot,
+    ``V_h_alone_0_mean`` the same for phase 1, ``pi_r_forward`` the probability that the robot goes forward.
     """
     start = solution.at(solution.dag.states(0)[0])
     found: Json = {
@@ -46,8 +45,8 @@ def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return float(np.dot(values, weights)) / total if total > 0 else float(np.mean(values))
 
 
-def _short(goal: Any) -> str:
-    """The cells of a goal, or how it calls itself."""
+def _short(goal: object) -> str:
+    """The cells of a goal, or the goal as text."""
     rectangle = getattr(goal, "target_rect", None)
     if rectangle is None:
         return str(goal)
@@ -56,7 +55,7 @@ def _short(goal: Any) -> str:
 
 
 def rollout_columns(solution: Solution, episodes: int, seed: int) -> Json:
-    """What sampled episodes say: the robot's mean return, an estimate of ``V_r``, and its standard error."""
+    """From sampled episodes: the robot's mean return, which estimates ``V_r``, and its standard error."""
     return_N = solution.rollouts(episodes, seed=seed).return_N
     error = float(return_N.std(ddof=1) / np.sqrt(episodes)) if episodes > 1 else float("nan")
     return {"rollouts": episodes, "rollout_V_r": float(return_N.mean()), "rollout_V_r_error": error}

@@ -1,4 +1,4 @@
-"""The table of a batch: one row a run, in CSV and in Parquet."""
+"""The table of a batch: one row per run, as CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from empo_bi.store.small_files import Folder, Json
 
-# Columns that depend on machine and moment; all others are the same whenever and wherever a batch runs.
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+# Columns that depend on machine and time; all others are the same whenever and wherever a batch runs.
 VOLATILE = ("enumerate_seconds", "solve_seconds", "metric_seconds", "runs_in_pass", "peak_bytes", "host")
 
 
@@ -19,17 +24,17 @@ FIRST = (
     "run", "status", "world", "steps", "seed", "sample", "repetition", "beta_h", "beta_r", "gamma_h", "gamma_r",
     "optimistic", "zeta", "xi", "eta", "terminal_Vr", "states", "bodies", "transitions", "levels", "V_r", "U_r",
 )  # fmt: skip
-THEN = ("X_h_", "V_h_alone_", "V_h_", "pi_r_")  # how columns of humans and robots begin
+THEN = ("X_h_", "V_h_alone_", "V_h_", "pi_r_")  # prefixes of the columns of humans and robots
 LAST = ("rollouts", "rollout_V_r", "rollout_V_r_error", "error", *VOLATILE)
 
 
 def is_taken(column: str) -> bool:
-    """Whether the table has such a column anyway, so that no metric may be called so."""
+    """Whether the table has its own column of this name, so that no metric may use it."""
     return column in (*FIRST, *LAST) or column.startswith(THEN)
 
 
 def _rank(column: str, metrics: Mapping[str, int]) -> tuple[int, int, str]:
-    """Columns are in the same order whichever runs there are; those of metrics stand before the last ones."""
+    """Sorts columns in the same order whichever runs there are; metrics come before the last columns."""
     if column in FIRST:
         return 0, FIRST.index(column), ""
     if column in LAST:
@@ -41,7 +46,7 @@ def _rank(column: str, metrics: Mapping[str, int]) -> tuple[int, int, str]:
 
 
 class Table:
-    """Rows with the same columns: None where a run has none.
+    """Rows with the same columns; None if a run has no entry.
 
     Examples
     --------
@@ -53,7 +58,7 @@ class Table:
     """
 
     def __init__(self, rows: Sequence[Json], metrics: Sequence[str] = ()) -> None:
-        """``metrics`` are in the order in which their columns are to stand."""
+        """``metrics`` are in the order of their columns."""
         places = {metric: i for i, metric in enumerate(metrics)}
         names = dict.fromkeys(name for row in rows for name in row)
         self.columns = sorted(names, key=lambda name: _rank(name, places))
@@ -64,11 +69,11 @@ class Table:
 
     def __getitem__(self, column: str) -> list[Any]:
         if column not in self.columns:
-            raise KeyError(f"there is no column {column!r}, only {', '.join(self.columns)}")
+            raise KeyError(f"no column {column!r}; the columns are {', '.join(self.columns)}")
         return [row[column] for row in self.rows]
 
-    def to_pandas(self) -> Any:
-        """A data frame (extra ``analysis``)."""
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as a data frame; needs the extra ``analysis``."""
         import pandas
 
         return pandas.DataFrame(self.rows, columns=self.columns)
@@ -81,7 +86,7 @@ class Table:
         return text.getvalue()
 
     def to_parquet(self) -> bytes | None:
-        """None where pyarrow is not installed (extra ``batch``)."""
+        """The table as Parquet; None if pyarrow is not installed (extra ``batch``)."""
         try:
             import pyarrow
             import pyarrow.parquet
@@ -93,19 +98,19 @@ class Table:
         return bytes(sink.getvalue().to_pybytes())
 
     def write(self, folder: Folder) -> None:
-        """Write ``table.csv`` and, where pyarrow is installed, ``table.parquet``, unless they are there already."""
+        """Write ``table.csv`` and, if pyarrow is installed, ``table.parquet``, unless they are up to date."""
         text = self.to_csv().encode(errors="backslashreplace")
-        # At a URL, a killed process may have left a part of a file. pyarrow takes half a second to be loaded.
+        # At a URL, a killed process may have left part of a file. Importing pyarrow takes half a second.
         if folder.read_bytes("table.csv") == text and (folder.read_bytes("table.parquet") or b"").endswith(b"PAR1"):
             return
-        folder.remove("table.parquet")  # or it might stay there from an earlier time
+        folder.remove("table.parquet")  # which may be an old one
         folder.write_bytes("table.csv", text)
         parquet = self.to_parquet()
         if parquet is not None:
             folder.write_bytes("table.parquet", parquet)
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -113,8 +118,8 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
-def _as_arrow(pyarrow: Any, values: list[Any]) -> Any:
-    """As texts if they are too large, or too odd, for a column of numbers or texts."""
+def _as_arrow(pyarrow: ModuleType, values: list[Any]) -> pyarrow.Array:
+    """A column; values that Arrow cannot store become texts."""
     try:
         return pyarrow.array(values, type=None if any(value is not None for value in values) else pyarrow.string())
     except (pyarrow.ArrowException, OverflowError, UnicodeError):
@@ -123,7 +128,7 @@ def _as_arrow(pyarrow: Any, values: list[Any]) -> Any:
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:
-    """Whole numbers beside fractions become fractions, anything else beside something else a text."""
+    """Whole numbers beside fractions become fractions; other mixtures become texts."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) < 2:
         return values

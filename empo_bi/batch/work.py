@@ -1,4 +1,4 @@
-"""A pass: runs that share a world and horizon, solved together. This is what a worker process does."""
+"""A pass: runs that share a world and horizon, solved together by one worker."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from empo_bi.errors import (
 )
 from empo_bi.problem.params import Params
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
 from empo_bi.solving import run_manifest
@@ -39,26 +40,26 @@ from empo_bi.store.small_files import Folder, Json
 from empo_bi.store.solution_folders import SOLUTION, is_url
 from empo_bi.store.solved_levels import ARRAYS
 
-# DAGs up to this size are enumerated again in less time than a store of theirs takes to be opened, and passes over them
-# are over before anybody could kill them with much loss: they stay in memory.
+# DAGs up to this size stay in memory: enumerating them again takes less time than opening a store, and a killed pass over
+# them loses little.
 SMALL_BODIES, SMALL_STATES = 50_000, 200_000
 RUNS_AT_ONCE = 16  # more sets of parameters in one sweep gain nothing
-LOCK_SECONDS = 600  # for a killed batch's workers to let go of what they were writing: on a cluster, at the next level
-OURS_SECONDS = 1  # from one look at whether a run is still this call's to the next
-WATCH_SECONDS = 0.2  # from one look at whether the batch is still there to the next
+LOCK_SECONDS = 600  # to wait for workers of a killed batch to release their stores; on a cluster, at their next level
+OURS_SECONDS = 1  # between checks whether a run still belongs to this call
+WATCH_SECONDS = 0.2  # between checks whether the batch's process still exists
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """What is wanted of all runs of a batch.
+    """Options that are the same for all runs of a batch.
 
     Attributes
     ----------
-    call : of ``run_batch`` that made them; ``asked`` is what manifests say of it
-    sharing : workers on one machine, which share its memory where there is no limit
-    parent : the process without which a worker is to end; 0 for none
-    progress : whether levels show how far they are, besides runs
+    call : identifies the call of ``run_batch``; ``asked`` is what it asks for, as manifests record it
+    sharing : workers on one machine, which share its memory if there is no limit
+    parent : the process whose end ends a worker; 0 for none
+    progress : whether to show the progress of levels as well as of runs
     """
 
     out: str
@@ -68,7 +69,7 @@ class BatchSettings:
     per_goal: bool
     rollouts: int
     metrics: tuple[MetricReference, ...]
-    memory_limit: Any
+    memory_limit: Size | None
     max_states: int | None
     sharing: int = 1
     parent: int = 0
@@ -77,7 +78,7 @@ class BatchSettings:
 
 @dataclass(frozen=True)
 class Pass:
-    """Runs of one world and horizon, of which the same is to be kept; ``before`` has manifests of those that were there."""
+    """Runs of one world and horizon, for which the same is kept; ``before`` has the manifests of earlier attempts."""
 
     runs: tuple[Run, ...]
     keep: str
@@ -92,8 +93,8 @@ class Pass:
         return self.folder / "runs" / run.folder_name
 
     @property
-    def memory_limit(self) -> Any:
-        """What the process may hold: what was said, or its share of what there is."""
+    def memory_limit(self) -> Size:
+        """What the process may hold: the given limit, or its share of the available memory."""
         given = self.settings.memory_limit
         return int(0.8 * available_bytes() / self.settings.sharing) + resident_bytes() if given is None else given
 
@@ -103,11 +104,11 @@ class Pass:
 
 
 class _TakenOverError(StoreError):
-    """Another call of the batch does what this worker does."""
+    """Another call of the batch has taken over the runs of this worker."""
 
 
-class _Manifests:
-    """Manifests of the runs of a pass, in their folders and here."""
+class _Recorder:
+    """Records what happens to the runs of a pass, in the manifests and logs of their folders."""
 
     def __init__(self, work: Pass) -> None:
         self._work = work
@@ -118,7 +119,7 @@ class _Manifests:
             with self.failures([run]):
                 self._write(run, self.manifests[run.key], f"begun on {self.manifests[run.key]['machine']['host']}")
 
-    def finish(self, run: Run, log: str, **results: Any) -> None:
+    def finish(self, run: Run, log: str, **results: object) -> None:
         self._write(run, manifests.finished(self.manifests[run.key], **results), f"finished: {log}")
 
     def log(self, runs: Sequence[Run], text: str) -> None:
@@ -127,37 +128,37 @@ class _Manifests:
 
     @contextlib.contextmanager
     def failures(self, runs: Sequence[Run]) -> Iterator[None]:
-        """Whatever goes wrong is written down for some runs, and is nobody else's trouble."""
+        """Record whatever goes wrong as a failure of these runs, and go on."""
         try:
             yield
         except (Exception, SystemExit) as error:
             for run in runs:
                 self.fail(run, error)
 
-    def fail(self, run: Run, error: BaseException, **results: Any) -> None:
+    def fail(self, run: Run, error: BaseException, **results: object) -> None:
         manifest = manifests.failed(self.manifests[run.key], error, **results)
-        self.manifests[run.key] = manifest  # in case that nothing can be written
+        self.manifests[run.key] = manifest  # in case nothing can be written
         with contextlib.suppress(OSError):
             if self._is_ours(run):
                 self._write(run, manifest, f"failed: {manifest['error']['traceback'] or manifest['error']['message']}")
 
     def _is_ours(self, run: Run) -> bool:
-        """Whether no later call has taken a run over, as happens when a worker of a cluster outlives its caller."""
+        """Whether no later call has taken over a run, which happens if a worker of a cluster outlives its caller."""
         found = run_manifest.read_manifest(self._work.folder_of(run))
         return found is None or found["call"] == self._work.settings.call
 
     def after_level(self, runs: Sequence[Run]) -> Callable[[int, int, int], None]:
-        """Lets go of runs that a later call has taken over, and is waiting for."""
-        looked = time.monotonic()
+        """A function that stops the sweep if a later call has taken over the runs and waits for them."""
+        checked = time.monotonic()
 
-        def look(*_: int) -> None:
-            nonlocal looked
-            if time.monotonic() - looked > OURS_SECONDS:
-                looked = time.monotonic()
+        def check(*_: int) -> None:
+            nonlocal checked
+            if time.monotonic() - checked > OURS_SECONDS:
+                checked = time.monotonic()
                 if not any(self._is_ours(run) for run in runs):
-                    raise _TakenOverError("the batch was called again, which does this run now")
+                    raise _TakenOverError("the batch was called again, and the new call does this run")
 
-        return look
+        return check
 
     def _write(self, run: Run, manifest: Json, log: str) -> None:
         folder = self._work.folder_of(run)
@@ -167,51 +168,51 @@ class _Manifests:
 
 
 def do_pass(work: Pass) -> dict[str, Json]:
-    """Solve runs, and write what came of each to its folder; returns their manifests, by key. Failures are among them."""
+    """Solve runs, and write the results of each to its folder. Returns all manifests by key, also of failed runs."""
     if work.settings.parent:
         _end_with(work.settings.parent)
     reset_peak()
-    told = _Manifests(work)
-    told.begin()
-    runs = [run for run in work.runs if told.manifests[run.key]["status"] == manifests.RUNNING]
-    in_worker = bool(work.settings.parent)  # several of which share a terminal
-    with told.failures(runs), _warnings_logged(told, runs), compilations.quiet(in_worker):
+    recorder = _Recorder(work)
+    recorder.begin()
+    runs = [run for run in work.runs if recorder.manifests[run.key]["status"] == manifests.RUNNING]
+    in_worker = bool(work.settings.parent)  # several workers share a terminal
+    with recorder.failures(runs), _warnings_logged(recorder, runs), compilations.quiet(in_worker):
         metrics = [_unchanged(reference.load(), work.settings.asked) for reference in work.settings.metrics]
         world = work.runs[0].world.load_again(work.runs[0].given_steps, work.runs[0].about)
         start = time.perf_counter()
-        dag, kept_at = _patiently(lambda: _dag_of(world, work), lambda error: told.log(runs, f"waiting: {error}"))
+        dag, kept_at = _patiently(lambda: _dag_of(world, work), lambda error: recorder.log(runs, f"waiting: {error}"))
         seconds = time.perf_counter() - start
         with dag:
             for first in range(0, len(runs), RUNS_AT_ONCE):
                 some = runs[first : first + RUNS_AT_ONCE]
-                with told.failures(some):
-                    _solve_and_tell(_Task(work, told, world, dag, kept_at, seconds, metrics), some)
-    return told.manifests
+                with recorder.failures(some):
+                    _solve_and_record(_Task(work, recorder, world, dag, kept_at, seconds, metrics), some)
+    return recorder.manifests
 
 
 def _unchanged(metric: Metric, asked: Json) -> Metric:
     if metric.key != asked["metrics"][metric.name]:
-        raise StoreMismatchError(f"metric {metric.name}: has been changed since the batch was called; run it again")
+        raise StoreMismatchError(f"metric {metric.name}: has changed since the batch was called; run the batch again")
     return metric
 
 
-def _patiently(act: Callable[[], Result], tell: Callable[[StoreLockedError], None]) -> Result:
-    """Workers of a batch that was killed may take a while to end; what they hold meanwhile is told once."""
-    patience, is_told = time.monotonic() + LOCK_SECONDS, False
+def _patiently(act: Callable[[], Result], log: Callable[[StoreLockedError], None]) -> Result:
+    """Wait for a lock: workers of a killed batch may take a while to end. The first wait is logged."""
+    patience, is_logged = time.monotonic() + LOCK_SECONDS, False
     while True:
         try:
             return act()
         except StoreLockedError as error:
             if time.monotonic() > patience:
                 raise
-            if not is_told:
-                tell(error)
-                is_told = True
+            if not is_logged:
+                log(error)
+                is_logged = True
             time.sleep(WATCH_SECONDS)
 
 
 def _end_with(parent: int) -> None:
-    """End this process when the batch's own is gone, or another call of the batch would meet its locks."""
+    """End this process when the batch's own process is gone; otherwise another call would find its locks."""
     name = f"empo_bi-watch-{parent}"
     if os.getpid() == parent or any(thread.name == name for thread in threading.enumerate()):
         return
@@ -227,16 +228,16 @@ def _end_with(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def _warnings_logged(told: _Manifests, runs: Sequence[Run]) -> Iterator[None]:
+def _warnings_logged(recorder: _Recorder, runs: Sequence[Run]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
     for warning in caught:
-        told.log(runs, f"warning: {warning.message}")
+        recorder.log(runs, f"warning: {warning.message}")
 
 
 def _dag_of(world: Any, work: Pass) -> tuple[Dag, str | None]:
-    """The DAG, and where it is kept below the batch's folder; None for a small one, which stays in memory."""
+    """The DAG, and its place below the batch's folder; None for a small one, which stays in memory."""
     options: Json = {"precision": EXACT, "progress": work.settings.progress, "memory_limit": work.memory_limit}
     most, name = work.settings.max_states, f"dags/{work.runs[0].about['key']}"
     if not (work.folder / name).names():
@@ -254,7 +255,7 @@ def _dag_of(world: Any, work: Pass) -> tuple[Dag, str | None]:
 
 @contextlib.contextmanager
 def _turn(folder: Folder, name: str) -> Iterator[None]:
-    """One worker at a time makes a DAG; the others wait for it, and open it. At URLs, one worker has all its runs."""
+    """One worker at a time makes a DAG; the others wait and open it. At URLs, one worker does all runs of a DAG."""
     if is_url(folder.place):
         yield
         return
@@ -271,10 +272,10 @@ def _turn(folder: Folder, name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Task:
-    """What solving needs to know, whichever of the runs are solved."""
+    """What all runs of a pass share."""
 
     work: Pass
-    told: _Manifests
+    recorder: _Recorder
     world: Any
     dag: Dag
     kept_at: str | None
@@ -282,38 +283,39 @@ class _Task:
     metrics: Sequence[Metric]
 
 
-def _solve_and_tell(task: _Task, runs: Sequence[Run]) -> None:
-    """Solve runs in one sweep; where that fails, or is too much for the memory, in two, and so on."""
+def _solve_and_record(task: _Task, runs: Sequence[Run]) -> None:
+    """Solve runs in one sweep; if that fails or needs too much memory, in two sweeps, and so on."""
     start = time.perf_counter()
     opened = [run.key for run in runs if _is_there(task, run)]
     try:
-        solutions = _patiently(lambda: _solutions(task, runs), lambda error: task.told.log(runs, f"waiting: {error}"))
+        solutions = _patiently(lambda: _solutions(task, runs), lambda error: task.recorder.log(runs, f"waiting: {error}"))
     except Exception as error:
         if len(runs) == 1 and isinstance(error, DamagedStoreError | StoreMismatchError) and opened:
-            task.told.log(runs, f"solved again, since what was there cannot be used ({error})")
+            task.recorder.log(runs, f"solved again, since the earlier results cannot be used ({error})")
             task.work.folder_of(runs[0]).remove(SOLUTION)
-            _solve_and_tell(task, runs)
+            _solve_and_record(task, runs)
             return
         if len(runs) == 1 or isinstance(error, _TakenOverError):
             raise
-        why = "" if isinstance(error, MemoryLimitError) else "; one of them may be the cause"
-        task.told.log(runs, f"not together with {len(runs) - 1} others ({type(error).__name__}: {error}){why}")
+        hint = "" if isinstance(error, MemoryLimitError) else "; one of them may be the cause"
+        why = f"({type(error).__name__}: {error}){hint}"
+        task.recorder.log(runs, f"cannot be solved together with {len(runs) - 1} others {why}")
         for part in (runs[: len(runs) // 2], runs[len(runs) // 2 :]):
-            with task.told.failures(part):
-                _solve_and_tell(task, part)
+            with task.recorder.failures(part):
+                _solve_and_record(task, part)
         return
     seconds = (time.perf_counter() - start) / len(runs)
     for run, solution in zip(runs, solutions, strict=True):
         timings = {"enumerate_seconds": task.enumerate_seconds, "solve_seconds": seconds, "runs_in_pass": len(runs)}
         if run.key in opened:
-            timings = task.told.manifests[run.key]["before"]["timings"]  # nothing was solved
-        with task.told.failures([run]), solution:
-            _tell(task, run, solution, timings)
+            timings = task.recorder.manifests[run.key]["before"]["timings"]  # nothing was solved
+        with task.recorder.failures([run]), solution:
+            _record(task, run, solution, timings)
 
 
 def _is_there(task: _Task, run: Run) -> bool:
-    """Whether an earlier attempt has left the solution that is asked for, so that it is only opened."""
-    before = task.told.manifests[run.key]["before"]
+    """Whether an earlier attempt has left the wanted solution, so that it only has to be opened."""
+    before = task.recorder.manifests[run.key]["before"]
     if before is None or before["store"] is None or before["asked"]["keep"] != task.work.keep:
         return False
     return bool((task.work.folder_of(run) / before["store"]).names())
@@ -327,14 +329,14 @@ def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
         arrays=frozenset(KEEPS[task.work.keep] or ARRAYS), precision=settings.precision,
     )  # fmt: skip
     resources = resources_from(
-        memory_limit=task.work.memory_limit, progress=settings.progress, after_level=task.told.after_level(runs)
+        memory_limit=task.work.memory_limit, progress=settings.progress, after_level=task.recorder.after_level(runs)
     )
     params = [Params(**run.params) for run in runs]
     return Pipeline.of(task.world, params, storage=storage, resources=resources, dag=task.dag).solutions()
 
 
-def _tell(task: _Task, run: Run, solution: Solution, timings: Json) -> None:
-    """Write down what a solution says, and then let go of what is not to be kept."""
+def _record(task: _Task, run: Run, solution: Solution, timings: Json) -> None:
+    """Record the results of a run, and then delete what is not kept."""
     settings, start = task.work.settings, time.perf_counter()
     columns = columns_of(solution, per_goal=settings.per_goal)
     if settings.rollouts:
@@ -346,7 +348,8 @@ def _tell(task: _Task, run: Run, solution: Solution, timings: Json) -> None:
             found = metric.columns(solution)
             if found.keys() & columns.keys():
                 raise MetricError(
-                    f"metric {metric.name}: the table has a column {min(found.keys() & columns.keys())!r} already"
+                    f"metric {metric.name}: the table already has a column {min(found.keys() & columns.keys())!r}; choose "
+                    "another name"
                 )
             columns |= found
             metric_columns[metric.name] = list(found)
@@ -358,8 +361,8 @@ def _tell(task: _Task, run: Run, solution: Solution, timings: Json) -> None:
         "columns": columns, "metric_columns": metric_columns, "timings": timings, "dag": task.kept_at, "store": store,
     }  # fmt: skip
     if failures:
-        task.told.fail(run, failures[0], **results)
+        task.recorder.fail(run, failures[0], **results)
         return
-    task.told.finish(run, log, **results)
+    task.recorder.finish(run, log, **results)
     solution.close()
     task.work.folder_of(run).remove(SOLUTION, but=store or "")

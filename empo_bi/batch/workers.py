@@ -20,41 +20,41 @@ from empo_bi.runtime.wording import did_you_mean
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 BACKENDS = ("local", "dask")
-SPREADS = ("runs", "blocks")  # what a cluster shares out
-CONNECT_SECONDS = 10  # for a scheduler to answer
+SPREADS = ("runs", "blocks")  # what a cluster distributes
+CONNECT_SECONDS = 10  # to wait for a scheduler
 SCHEDULER_LOST = (
-    "the Dask scheduler is gone, or has forgotten this batch; runs that are finished are kept: when there is a scheduler "
-    "again, the same command continues"
+    "the Dask scheduler is gone, or has lost this batch; finished runs are kept. Start a scheduler, and the same command "
+    "continues"
 )
 
 
 class Workers:
-    """Worker processes on this machine, ``n`` of them; with one, everything happens in this process."""
+    """``n`` worker processes on this machine; with one, everything happens in this process."""
 
     def __init__(self, n: int = -1) -> None:
         self.n = checked_workers(n)
 
     @property
     def sharing(self) -> int:
-        """Workers on one machine."""
+        """How many workers share one machine."""
         return self.n
 
     crashes: tuple[type[BaseException], ...] = (BrokenExecutor,)  # what is raised when a worker dies
 
     @property
     def parent(self) -> int:
-        """The process with which workers are to end; 0 where they are somebody else's."""
+        """The process whose end ends the workers; 0 if they belong to a cluster."""
         return os.getpid()
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """``function`` of each task, in the order in which they get done."""
+        """``function`` of each task, in the order in which they finish."""
         pool: Any = joblib.Parallel(
             n_jobs=self.n, backend="loky", return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs"
         )
         yield from pool(joblib.delayed(function)(task) for task in tasks)
 
     def alone(self, function: Callable[[Task], Result], task: Task) -> Result:
-        """One task in a process of its own, whose death harms nobody."""
+        """One task in a process of its own, so that its death harms no other task."""
         pool: Any = joblib.Parallel(n_jobs=2, backend="loky", batch_size=1)
         return pool([joblib.delayed(function)(task)])[0]
 
@@ -69,9 +69,9 @@ class Workers:
 
 
 class DaskWorkers(Workers):
-    """Workers of a Dask cluster: that of a scheduler, or a new one on this machine.
+    """Workers of a Dask cluster: that of a scheduler, or a new cluster on this machine.
 
-    With ``spreads_blocks``, tasks are done here one after the other, and the cluster computes blocks of their levels.
+    With ``spreads_blocks``, tasks run here one after the other, and the cluster computes the blocks of their levels.
     """
 
     def __init__(self, n: int = -1, scheduler: str | None = None, *, spreads_blocks: bool = False) -> None:
@@ -87,25 +87,25 @@ class DaskWorkers(Workers):
             self._client = distributed.Client(scheduler or self._cluster, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
             raise ClusterError(
-                f"{scheduler}: no Dask scheduler answers there ({error}); start one with `dask scheduler`, and give the "
-                "address that it prints, such as tcp://10.0.0.1:8786"
+                f"{scheduler}: no Dask scheduler answers at this address ({error}); start one with `dask scheduler`, and "
+                "give the address that it prints, such as tcp://10.0.0.1:8786"
             ) from error
         self.crashes = (*Workers.crashes, distributed.KilledWorker)
         self._as_completed = distributed.as_completed
         self._look_at_workers()
 
     def _look_at_workers(self) -> None:
-        """How many there are now; a cluster that adapts itself may have none before there is work."""
+        """Count the workers; an adaptive cluster may have none before there is work."""
         threads = self._client.nthreads()  # by address
         hosts: Counter[str] = Counter()
         for address, n in threads.items():
             hosts[address.rpartition(":")[0]] += n
         self.n, self._sharing = max(1, sum(threads.values())), max([1, *hosts.values()])
         if not threads:
-            say("the cluster has no workers yet; runs begin when there are some")
+            say("the cluster has no workers yet; runs begin when workers join")
         if any(n > 1 for n in threads.values()):
             warnings.warn(
-                "some Dask workers have several threads, in which runs share a memory limit; start them with --nthreads 1",
+                "some Dask workers have several threads, whose runs share one memory limit; start workers with --nthreads 1",
                 RuntimeWarning,
                 stacklevel=5,
             )
@@ -121,9 +121,7 @@ class DaskWorkers(Workers):
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """A task that kills its workers is reported when all others are done."""
         if self._spreads_blocks:
-            with joblib.parallel_config(
-                backend="dask", client=self._client
-            ):  # which is where the engine looks for a cluster
+            with joblib.parallel_config(backend="dask", client=self._client):  # where the engine looks for a cluster
                 yield from map(function, tasks)
             return
         futures = [self._client.submit(function, task, pure=False) for task in tasks]
@@ -138,7 +136,7 @@ class DaskWorkers(Workers):
             raise ClusterError(SCHEDULER_LOST) from error
         finally:
             with contextlib.suppress(OSError, TimeoutError):  # of a scheduler that is gone
-                self._client.cancel(futures)  # nobody wants those that are left, if there are any
+                self._client.cancel(futures)  # those that are left, if the caller has stopped
         if crash is not None:
             raise crash
 
@@ -152,7 +150,7 @@ class DaskWorkers(Workers):
 
 
 def _local_cluster(n: int) -> Any:
-    """A cluster on this machine. A worker that is killed while it starts says nothing about the next one."""
+    """A cluster on this machine. If a worker dies while starting, it is tried again."""
     import distributed
 
     for is_last in (False, False, True):
@@ -160,26 +158,26 @@ def _local_cluster(n: int) -> Any:
             return distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None, memory_limit=0)
         except RuntimeError as error:
             if is_last:
-                raise ClusterError(f"Dask workers die while they start ({error.__cause__ or error})") from error
-            say("a Dask worker died while it was starting; they are started again")
+                raise ClusterError(f"Dask workers die while starting ({error.__cause__ or error})") from error
+            say("a Dask worker died while starting; starting the cluster again")
 
 
 def check_backend(backend: str, scheduler: str | None, spread: str) -> None:
-    """Complain of what cannot be, also where nothing is left to do."""
+    """Refuse wrong options, even if there is nothing left to do."""
     if backend == "ray":
         raise ValueError("backend='ray' was removed in version 0.2, because it was never tested; use a Dask cluster instead")
     for name, given, known in (("spread", spread, SPREADS), ("backend", backend, BACKENDS)):
         if given not in list(known):
-            raise ValueError(f"{name}={given!r}; expected one of {', '.join(known)}.{did_you_mean(str(given), known)}")
+            raise ValueError(f"{name}={given!r}; give one of {', '.join(known)}.{did_you_mean(str(given), known)}")
     if scheduler is not None and not isinstance(scheduler, str):
         raise TypeError(f"scheduler={scheduler!r}; give the address of a Dask scheduler, such as 'tcp://10.0.0.1:8786'")
 
 
 def workers_for(backend: str, n: int, scheduler: str | None, spread: str = "runs") -> Workers:
-    """What ``backend``, ``scheduler`` and ``spread`` mean; a scheduler alone means Dask."""
+    """The workers that ``backend``, ``scheduler`` and ``spread`` ask for; a scheduler alone means Dask."""
     check_backend(backend, scheduler, spread)
     if backend == "dask" or scheduler is not None:
         return DaskWorkers(n, scheduler, spreads_blocks=spread == "blocks")
     if spread == "blocks":
-        raise ValueError("spread='blocks' is for a cluster; give scheduler=ADDRESS or backend='dask'")
+        raise ValueError("spread='blocks' needs a cluster; give scheduler=ADDRESS or backend='dask'")
     return Workers(n)

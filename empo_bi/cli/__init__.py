@@ -1,7 +1,7 @@
 """The command line: ``empo-bi``, also ``python -m empo_bi``.
 
-A command is a module of this package that has a click command of the module's name. To add one, write the module and name it
-in ``COMMANDS``. Modules are imported for their help, too, so whatever is slow to import is imported inside the commands.
+Each command is a module of this package with a click command of the same name. To add one, write the module and list it in
+``COMMANDS``. Modules are also imported for ``--help``, so whatever is slow to import is imported inside the commands.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ def cli() -> None:
 
     \b
     Examples:
-      empo-bi worlds                                  # what there is to try
+      empo-bi worlds                                  # list the shipped worlds
       empo-bi worlds describe asymmetric_freeing      # its map, agents and goals
-      empo-bi plan asymmetric_freeing --steps 20,40   # how large, how long, how much memory
-      empo-bi solve asymmetric_freeing --steps 12     # both phases; what the robot does first
-      empo-bi solve my_world.yaml --out runs/mine     # kept on disk; continues if it was stopped
-      empo-bi batch sweep.yaml                        # many runs, in parallel, with a table
-      empo-bi show runs/mine                          # what came of it
+      empo-bi plan asymmetric_freeing --steps 20,40   # predict states, memory and time
+      empo-bi solve asymmetric_freeing --steps 12     # solve both phases; print the robot's first move
+      empo-bi solve my_world.yaml --out runs/mine     # keep results on disk; resume if interrupted
+      empo-bi batch sweep.yaml                        # many runs in parallel, with a table
+      empo-bi show runs/mine                          # summarise a run
       empo-bi rollout runs/mine --out run.gif         # a film of an episode
-      empo-bi report runs/mine --out report.html      # a page to look through it, in any browser
+      empo-bi report runs/mine --out report.html      # a page to explore the run in a browser
       empo-bi export thicket --out thicket.drn        # for the model checker Storm
-      empo-bi verify runs/mine                        # re-check every checksum
+      empo-bi verify runs/mine                        # re-check all checksums
 
-    `empo-bi COMMAND --help` tells all about a command. Results go to stdout; progress, messages and complaints go to stderr.
+    `empo-bi COMMAND --help` explains a command. Results go to stdout; progress, messages and errors go to stderr.
     """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,34 +11,37 @@ from empo_bi.cli.exits import FINE, UNFINISHED
 from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Size
 
+if TYPE_CHECKING:
+    from empo_bi.store.records import Json
+
 
 @click.command(short_help="Run many worlds, horizons and parameters; resumable, with a table.")
 @click.argument("spec", type=click.Path(dir_okay=False))
-@click.option("--out", metavar="FOLDER", help="Where runs and table go, a folder or URL; by default what SPEC says.")
+@click.option("--out", metavar="FOLDER", help="A folder or URL for runs and table; by default as in SPEC.")
 @click.option("--workers", type=int, help="Runs at a time; -1 for one per core.")
 @click.option("--memory-limit", type=Size(), help="What each worker may hold, such as 2GB.")
-@click.option("--keep", type=click.Choice(["values", "policies", "summary"]), help="What remains of each run.")
-@click.option("--retry-failed", is_flag=True, help="Try again what failed earlier; otherwise that is only reported.")
+@click.option("--keep", type=click.Choice(["values", "policies", "summary"]), help="What to keep of each run.")
+@click.option("--retry-failed", is_flag=True, help="Try failed runs again; otherwise they are only reported.")
 @click.option("--backend", type=click.Choice(["local", "dask"]), default="local", show_default=True,
               help="Where runs go: processes of this machine, or a cluster.")  # fmt: skip
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, such as tcp://10.0.0.1:8786.")
 @click.option("--spread", type=click.Choice(["runs", "blocks"]), default="runs", show_default=True,
-              help="What a Dask cluster shares out: runs, or blocks of the levels of one run after the other.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="List the runs and what has become of them; run nothing.")
+              help="What a Dask cluster distributes: runs, or the blocks of one run after the other.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="List the runs and their status; run nothing.")
 @quiet_option("No progress; just the summary.")
 @json_option
 @click.pass_context
 def batch(
-    ctx: click.Context, spec: str, out: str | None, workers: int | None, memory_limit: Any, keep: str | None,
+    ctx: click.Context, spec: str, out: str | None, workers: int | None, memory_limit: float | str | None, keep: str | None,
     retry_failed: bool, backend: str, scheduler: str | None, spread: str, dry_run: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Run everything that SPEC, a YAML file, asks for, and write a table with one row per run.
+    """Run everything in SPEC, a YAML file, and write a table with one row per run.
 
-    What is finished is skipped, what was stopped continues. A run that fails is written down with its error, and the
-    others go on; the command then ends with exit code 3.
+    Finished runs are skipped, interrupted runs continue. A run that fails is recorded with its error, and the others go on;
+    the command then ends with exit code 3.
 
     \b
-    SPEC looks like this (docs/batch.md tells all):
+    SPEC looks like this (docs/batch.md explains all keys):
       worlds: [asymmetric_freeing, pushing/*]     # names, files, patterns
       steps: [8, 10, 12]
       params:
@@ -55,7 +58,7 @@ def batch(
     """
     from empo_bi.batch.batch import look_at_batch, run_batch
 
-    options = {"out": out, "workers": workers, "memory_limit": memory_limit, "keep": keep}
+    options: Json = {"out": out, "workers": workers, "memory_limit": memory_limit, "keep": keep}
     with as_usage_errors():
         if dry_run:
             result = look_at_batch(spec, **options)
@@ -71,7 +74,7 @@ def batch(
                     progress=not quiet,
                 )
             except KeyboardInterrupt as error:
-                error.add_note("Runs that are finished are kept, and the same command continues")
+                error.add_note("Finished runs are kept, and the same command continues")
                 raise
     if as_json:
         print_json({

@@ -1,14 +1,14 @@
-"""Options that several commands have, and what becomes of them."""
+"""Options that several commands share, and how they are used."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from empo_bi.cli.values import Numbers, TheoryParameter, World, WorldOverride, as_dict
+from empo_bi.cli.values import Numbers, Pairs, TheoryParameter, World, WorldOverride, as_dict
 from empo_bi.errors import EmpoError
 from empo_bi.runtime.compilation import compilations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from empo_bi.problem.params import Params
     from empo_bi.world.gridworld import GridWorld
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 
 trust_option = click.option(
     "--trust", is_flag=True,
-    help="Where a batch made the world of RUN by a Python function, import and call the function that RUN's files name. "
-    "That runs whatever their maker wants: only for your own runs, and those of people whose programs you would run.",
+    help="If a Python function made the world of RUN, import and call the function that RUN's files name. This runs "
+    "whatever code their author chose: use it only for your own runs and those of people you trust.",
 )  # fmt: skip
 made_by_option = click.option(
     "--world", "made_by", metavar="FUNCTION",
-    help="What makes the world of RUN, if that is written in Python: my_worlds.py:make_ring, or module:function.",
+    help="The function that makes the world of RUN, if it is written in Python: my_worlds.py:make_ring, or module:function.",
 )  # fmt: skip
 world_argument = click.argument("world", type=World())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 workers_option = click.option("--workers", type=int, default=1, show_default=True, help="Threads; -1 for one per core.")
-phase_1_option = click.option("--phase-1-only", is_flag=True, help="The humans alone; no policy of the robot.")
+phase_1_option = click.option("--phase-1-only", is_flag=True, help="Solve only the humans' phase; no robot policy.")
 param_option = click.option(
     "--param", "-p", "given", type=TheoryParameter(), multiple=True, metavar="NAME=VALUE",
-    help="A parameter of the theory; may be given several times. Names: beta_h (inf allowed), gamma_h or rho_h, optimistic "
-    "(true or false), beta_r, gamma_r or rho_r, zeta, xi, eta, terminal_Vr.",
+    help="A parameter of the theory; repeatable. Names: beta_h (may be inf), gamma_h or rho_h, optimistic (true or false), "
+    "beta_r, gamma_r or rho_r, zeta, xi, eta, terminal_Vr.",
 )  # fmt: skip
 
 
@@ -48,29 +48,28 @@ def _compile_quietly(context: click.Context, _: click.Parameter, quiet: bool) ->
 
 
 def world_options(command: Function) -> Function:
-    """WORLD, and how it may differ from its file. The command gets ``world``, ``changes`` and ``strict``."""
-    command = click.option("--strict", is_flag=True, help="Take what looks like a slip in the file for an error.")(command)
+    """WORLD, and changes to its file. The command gets ``world``, ``changes`` and ``strict``."""
+    command = click.option("--strict", is_flag=True, help="Treat warnings about the file as errors.")(command)
     command = click.option(
         "--set", "changes", type=WorldOverride(), multiple=True, metavar="KEY=VALUE",
-        help="Another value than the file's, in YAML, such as stumble_probability=0.2 or actions=small; may be given "
-        "several times.",
+        help="Replace a value of the file, in YAML, such as stumble_probability=0.2 or actions=small; repeatable.",
     )(command)  # fmt: skip
     return world_argument(command)
 
 
 def agent_options(command: Function) -> Function:
-    """Who is who. The command gets ``humans`` and ``robots``."""
+    """The agents' roles. The command gets ``humans`` and ``robots``."""
     for role in ("robots", "humans"):
-        help = f"Agents that count as {role}, such as 0,2; by default those of the world."
+        help = f"Agents that count as {role}, such as 0,2; by default the world's own."
         command = click.option(f"--{role}", type=Numbers(), metavar="AGENTS", help=help)(command)
     return command
 
 
 @contextlib.contextmanager
 def as_usage_errors() -> Iterator[None]:
-    """Around calls of functions whose ``ValueError`` and ``TypeError`` tell what was wrong with what they were given.
+    """Around calls whose ``ValueError`` and ``TypeError`` mean wrong arguments, which become usage errors.
 
-    Elsewhere such errors would be ours, and nobody should be told to look for a mistake of his own.
+    Elsewhere such errors are bugs of ours, and users should not be told to look for a mistake of their own.
     """
     try:
         yield
@@ -80,7 +79,7 @@ def as_usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from error
 
 
-def loaded(world: str, changes: Iterable[tuple[str, Any]], strict: bool, steps: int | None = None) -> GridWorld:
+def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -> GridWorld:
     from empo_bi.world.gridworld import load_world
 
     overrides = as_dict(changes, "--set") | ({} if steps is None else {"max_steps": steps})
@@ -88,7 +87,7 @@ def loaded(world: str, changes: Iterable[tuple[str, Any]], strict: bool, steps: 
         return load_world(world, strict=strict, **overrides)
 
 
-def params_of(given: Iterable[tuple[str, Any]]) -> Params:
+def params_of(given: Pairs) -> Params:
     from empo_bi.problem.params import Params
 
     with as_usage_errors():

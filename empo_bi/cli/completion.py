@@ -1,4 +1,4 @@
-"""``empo-bi completion``: the script by which a shell completes commands, options, worlds and parameters."""
+"""``empo-bi completion``: the script with which a shell completes commands, options, worlds and parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import click
 from click.shell_completion import get_completion_class
 
-# Where each shell reads what to do at its start.
+# How to install it for each shell.
 _INSTALL = {
     "bash": "echo 'eval \"$(empo-bi completion bash)\"' >> ~/.bashrc",
     "zsh": "echo 'eval \"$(empo-bi completion zsh)\"' >> ~/.zshrc    # after compinit",
@@ -15,11 +15,11 @@ _INSTALL = {
 }
 
 
-@click.command(short_help="Print the script by which a shell completes what you type.")
+@click.command(short_help="Print the script for tab completion in your shell.")
 @click.argument("shell", type=click.Choice(list(_INSTALL)), required=False)
 @click.pass_context
 def completion(ctx: click.Context, shell: str | None) -> None:
-    """Print the script that lets SHELL (by default the one you use) complete what you type: worlds, files, parameters.
+    """Print the script for tab completion in SHELL (by default the one you use): commands, worlds, files, parameters.
 
     \b
     Examples:
@@ -31,7 +31,7 @@ def completion(ctx: click.Context, shell: str | None) -> None:
     chosen = shell or os.path.basename(os.environ.get("SHELL", ""))
     kind = get_completion_class(chosen) if chosen in _INSTALL else None
     if kind is None:
-        raise click.UsageError(f"the shell {chosen or 'in use'} is not known; give one of {', '.join(_INSTALL)}")
+        raise click.UsageError(f"unknown shell {chosen or 'in use'}; give one of {', '.join(_INSTALL)}")
     program = kind(ctx.find_root().command, {}, "empo-bi", "_EMPO_BI_COMPLETE")
     click.echo(f"# Completion of empo-bi for {chosen}. For all sessions: {_INSTALL[chosen]}")
     click.echo(program.source_template % program.source_vars())  # source() would start bash to ask for its version

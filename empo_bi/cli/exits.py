@@ -1,4 +1,4 @@
-"""Exit codes, and which error ends with which: the one place where that is decided."""
+"""Exit codes, and the error that each stands for; decided only here."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ DEBUG = "EMPO_BI_DEBUG"
 
 EXIT_CODES = f"""\b
 Exit codes:
-  {FINE}    fine
+  {FINE}    success
   {NO}    the answer is no: damage was found, or nothing fits
-  {WRONG_INPUT}    wrong usage or input: an option, a world, a place with something else in it
+  {WRONG_INPUT}    wrong usage or input: an option, a world, a folder with other content
   {UNFINISHED}    a run could not be finished: memory, disk, a damaged or locked store
   {INTERRUPTED}  interrupted by Ctrl-C
 
 With {DEBUG}=1 in the environment, errors come with a traceback."""
 
-# The first that fits decides.
+# The first match decides.
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (DamagedStoreError, UNFINISHED),
     (StoreMismatchError, WRONG_INPUT),
@@ -47,16 +47,16 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
 
 
 def exit_code_of(error: BaseException) -> int:
-    """What a program that ended with this error returns. (Usage errors are click's, and end with 2 as well.)"""
+    """The exit code for an error. (Usage errors are click's, and also end with 2.)"""
     return next((code for kind, code in _CODES if isinstance(error, kind)), UNFINISHED)
 
 
-def complaint_of(error: BaseException) -> str:
-    """What a user reads of it."""
+def message_of(error: BaseException) -> str:
+    """The message that the user reads."""
     if isinstance(error, KeyboardInterrupt) and not isinstance(error, EmpoError):
         return " ".join(["interrupted.", *getattr(error, "__notes__", [])])
     if isinstance(error, EmpoError | OSError) and str(error):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"the machine has no more memory ({error}). Allow less with --memory-limit, or keep things on disk with --out"
-    return f"this should not happen ({type(error).__name__}: {error}). Please report it, with what {DEBUG}=1 shows"
+        return f"the machine is out of memory ({error}). Set a --memory-limit, or keep results on disk with --out"
+    return f"this should not happen ({type(error).__name__}: {error}). Please report it, with the traceback of {DEBUG}=1"

@@ -1,39 +1,38 @@
-"""``empo-bi export``: all that can happen in a world, as a file for model checkers."""
+"""``empo-bi export``: a world as a Markov decision process for model checkers."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from empo_bi.cli.common import as_usage_errors, json_option, loaded, quiet_option, world_options
 from empo_bi.cli.output import echo, print_json
-from empo_bi.cli.values import Numbers, Size
+from empo_bi.cli.values import Numbers, Pairs, Size
 
 SUFFIXES = (".drn", ".umb")
 
 
 @click.command(short_help="Write a world as a model for the model checker Storm.")
 @world_options
-@click.option("--steps", type=int, help="The horizon; by default that of the world.")
+@click.option("--steps", type=int, help="The horizon; by default the world's own.")
 @click.option(
     "--out", type=click.Path(dir_okay=False), required=True, help="The file to write, .drn (text) or .umb (arrays)."
 )
 @click.option("--deciding", type=Numbers(), metavar="AGENTS",
-              help="Whose actions are the choices, such as 0 or 0,2; the others act at random. By default all.")  # fmt: skip
-@click.option("--unrolled", is_flag=True, help="A state for each step it may come at; then properties need no bound.")
-@click.option("--memory-limit", type=Size(), help="What may be used, such as 2GB; levels are then kept on disk meanwhile.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+              help="Agents that choose, such as 0 or 0,2 (default: all); the others act at random.")  # fmt: skip
+@click.option("--unrolled", is_flag=True, help="Separate states for each step; properties then need no step bound.")
+@click.option("--memory-limit", type=Size(), help="Memory to use, such as 2GB; levels then go to temporary files.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @quiet_option("No progress and no messages.")
 @json_option
 def export(
-    world: str, changes: Any, strict: bool, steps: int | None, out: str, deciding: list[int] | None, unrolled: bool,
-    memory_limit: Any, force: bool, quiet: bool, as_json: bool,
+    world: str, changes: Pairs, strict: bool, steps: int | None, out: str, deciding: list[int] | None, unrolled: bool,
+    memory_limit: float | str | None, force: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Write all that can happen in WORLD (a name or a file) as a Markov decision process that Storm reads.
+    """Write WORLD (a name or a file) as a Markov decision process for the model checker Storm.
 
-    Goals of humans become labels of states; the JSON has a property for each of them, ready to be asked.
+    Humans' goals become labels of states; the JSON output has a Storm property for each of them.
 
     \b
     Examples:
@@ -45,9 +44,9 @@ def export(
     from empo_bi.solving.enumeration import enumerate_dag
 
     if Path(out).suffix.lower() not in SUFFIXES:
-        raise click.UsageError(f"--out {out}: the name has to end in {' or '.join(SUFFIXES)}, which tells the format")
+        raise click.UsageError(f"--out {out}; give a name that ends in {' or '.join(SUFFIXES)}, the two formats")
     try:
-        checked_place(out, force)  # before anything long begins
+        checked_place(out, force)  # before anything that takes long
     except OSError as error:
         raise click.UsageError(str(error)) from error
     world_model = loaded(world, changes, strict, steps)

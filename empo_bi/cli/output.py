@@ -1,9 +1,8 @@
-"""What commands print. Titles and messages may come from files of others: no control character reaches the terminal."""
+"""Output of commands. Titles and messages may come from strangers' files: no control character reaches the terminal."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
@@ -14,12 +13,12 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(printable(text), err=err)
 
 
-def print_json(content: Any) -> None:
-    """Numbers that JSON does not have become texts (``"inf"``) or null."""
+def print_json(content: object) -> None:
+    """Print JSON; infinities become texts (``"inf"``), and nan becomes null."""
     click.echo(printable_json(json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

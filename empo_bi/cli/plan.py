@@ -1,10 +1,10 @@
-"""``empo-bi plan``: what will a world take, and how is it run best?"""
+"""``empo-bi plan``: predict what a world will take, and recommend how to run it."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,37 +22,38 @@ from empo_bi.cli.common import (
 )
 from empo_bi.cli.exits import FINE, NO
 from empo_bi.cli.output import echo, print_json
-from empo_bi.cli.values import Numbers, Size
+from empo_bi.cli.values import Numbers, Pairs, Size
 
 if TYPE_CHECKING:
     from empo_bi.planner.plan import Horizon, Plan, Way
+    from empo_bi.store.records import Json
 
 
 @click.command(short_help="Predict states, memory, disk and time; recommend a way to run.")
 @world_options
 @click.option(
-    "--steps", type=Numbers(), metavar="N[,N...]", help="Horizons, such as 20 or 5,10,15,20; by default that of the world."
+    "--steps", type=Numbers(), metavar="N[,N...]", help="Horizons, such as 20 or 5,10,15,20; by default the world's own."
 )
-@click.option("--memory", type=Size(), help="What may be used, such as 4GB; by default what is available now.")
+@click.option("--memory", type=Size(), help="Memory to use, such as 4GB; by default what is available now.")
 @param_option
 @phase_1_option
 @agent_options
 @workers_option
-@click.option("--seconds", default=10.0, show_default=True, help="How long to count; what lies beyond is forecast.")
-@click.option("--max-levels", type=click.IntRange(min=1), help="Levels to count at most, however fast that goes.")
-@click.option("--compare", is_flag=True, help="Show all ways to run, and by how much each needs less memory.")
+@click.option("--seconds", default=10.0, show_default=True, help="How long to count levels; the others are forecast.")
+@click.option("--max-levels", type=click.IntRange(min=1), help="Count at most this many levels.")
+@click.option("--compare", is_flag=True, help="Show all ways to run, and how much memory each saves.")
 @quiet_option("No bar; just the plan.")
 @json_option
 @click.pass_context
 def plan(
-    ctx: click.Context, world: str, changes: Any, strict: bool, steps: list[int] | None, memory: Any, given: Any,
-    phase_1_only: bool, humans: list[int] | None, robots: list[int] | None, workers: int, seconds: float,
+    ctx: click.Context, world: str, changes: Pairs, strict: bool, steps: list[int] | None, memory: float | str | None,
+    given: Pairs, phase_1_only: bool, humans: list[int] | None, robots: list[int] | None, workers: int, seconds: float,
     max_levels: int | None, compare: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Predict states, memory, disk and time of WORLD (a name or a file), and recommend how to run it.
 
-    Levels are counted for some seconds, often all of them; what comes after is forecast, with a range. Ends with exit code 0
-    if there is a way that fits, 1 if there is none.
+    Levels are counted for some seconds, which is often enough for all of them; the others are forecast, with a range. Ends
+    with exit code 0 if a way to run fits, 1 if none does.
 
     \b
     Examples:
@@ -75,7 +76,7 @@ def plan(
     ctx.exit(FINE if found.recommended is not None else NO)
 
 
-def _content(found: Plan, world: str) -> dict[str, Any]:
+def _content(found: Plan, world: str) -> Json:
     last = found.horizons[-1]
     return {
         "world": world,
@@ -89,8 +90,8 @@ def _content(found: Plan, world: str) -> dict[str, Any]:
     }
 
 
-def _horizon(horizon: Horizon) -> dict[str, Any]:
-    """Numbers that are not known exactly have a low, a likely and a high guess."""
+def _horizon(horizon: Horizon) -> Json:
+    """Numbers that are not known exactly have a low, a likely and a high estimate."""
     sizes = asdict(horizon.sizes) | {"is_exact": horizon.sizes.is_exact}
     ways = [asdict(way) | {"options": dict(way.options), "call": way.call} for way in horizon.ways]
     recommended = horizon.recommended
@@ -98,6 +99,6 @@ def _horizon(horizon: Horizon) -> dict[str, Any]:
 
 
 def _command(world: str, steps: int, way: Way) -> str:
-    """What to type, where Python would call ``solve``."""
+    """The command that does the same as ``solve`` in Python."""
     options = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in way.options.items()]
     return " ".join(["empo-bi solve", shlex.quote(world), f"--steps {steps}", *options])

@@ -1,4 +1,4 @@
-"""``empo-bi report``: one HTML file to look through a run."""
+"""``empo-bi report``: one HTML file to explore a run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from empo_bi.cli.common import as_usage_errors, json_option, made_by_option, qui
 from empo_bi.cli.output import echo, print_json
 
 
-@click.command(short_help="Write an HTML file to look through a run.")
+@click.command(short_help="Write an HTML file to explore a run.")
 @click.argument("run", type=click.Path())
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="The file to write, such as report.html.")
 @click.option("--min-probability", type=click.FloatRange(0, 1), default=1e-6, show_default=True,
-              help="Show states that both policies come to with at least this probability.")  # fmt: skip
+              help="Show states that are reached with at least this probability under both policies.")  # fmt: skip
 @click.option("--max-states", type=click.IntRange(min=1),
-              help="At most so many, the most probable ones; by default as many as make up to about 2 MB.")  # fmt: skip
-@click.option("--title", help="By default that of the world.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+              help="Show at most this many states, the most probable; by default as many as fit in about 2 MB.")  # fmt: skip
+@click.option("--title", help="The page's title; by default the world's.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @made_by_option
 @trust_option
 @quiet_option("No progress and no messages.")
@@ -25,11 +25,11 @@ def report(
     run: str, out: str, min_probability: float, max_states: int | None, title: str | None, force: bool, made_by: str | None,
     trust: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Write one HTML file to look through RUN: what solve --out left, one solution in it, or a run of a batch.
+    """Write one HTML file to explore RUN: a folder of `empo-bi solve --out`, one solution in it, or a run of a batch.
 
     The file opens in any browser and needs neither network nor server: the grid with a time slider, values, policies and
-    power in each state, what may follow, charts by level. Large runs are shown as far as both policies come to them with
-    some probability; the page tells what was left out.
+    power in each state, possible next states, charts by level. Of large runs, only probable states are shown; the page says
+    what was left out.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def report(
     from empo_bi.solving.opening import open_solution
 
     try:
-        checked_place(out, force)  # before anything long begins
+        checked_place(out, force)  # before anything that takes long
     except OSError as error:
         raise click.UsageError(str(error)) from error
     with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution, as_usage_errors():

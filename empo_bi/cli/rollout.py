@@ -1,4 +1,4 @@
-"""``empo-bi rollout``: episodes of what was solved, as a film or in words."""
+"""``empo-bi rollout``: episodes of a run, as a film or as text."""
 
 from __future__ import annotations
 
@@ -9,61 +9,65 @@ import click
 
 from empo_bi.cli.common import as_usage_errors, json_option, made_by_option, quiet_option, trust_option
 from empo_bi.cli.output import echo, print_json
-from empo_bi.cli.values import Assignment, as_dict
+from empo_bi.cli.values import Assignment, Pairs, as_dict
+from empo_bi.runtime.atomic_write import checked_place
 from empo_bi.runtime.wording import counted
 
 if TYPE_CHECKING:
     from empo_bi.analysis.captions import Caption
+    from empo_bi.problem.protocols import Goal
     from empo_bi.results.rollouts import Rollouts
     from empo_bi.results.solution import Solution
+    from empo_bi.store.records import Json
 
-TOLD = 3  # episodes that are told step by step when there are more of them
+PRINTED = 3  # episodes that are printed step by step if there are more
 
 
 class HumanGoal(Assignment):
     """``HUMAN=GOAL``."""
 
     name = "human=goal"
-    example = "1=8,2 (human 1 wants to be on the cell 8,2)"
+    example = "1=8,2 (human 1 wants to reach cell 8,2)"
 
 
-@click.command(short_help="Draw episodes of a run: a film, or in words.")
+@click.command(short_help="Sample episodes of a run, as a film or as text.")
 @click.argument("run", type=click.Path())
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE",
-              help="A film: .gif, .mp4, or .png for pictures of all steps. Without it, episodes are told.")  # fmt: skip
+              help="A film: .gif, .mp4, or .png for pictures of all steps. Without it, episodes are printed.")  # fmt: skip
 @click.option("--episodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-              help="How many; in a film, one after the other.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other seeds give other episodes.")
+              help="How many episodes; a film shows one after the other.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+              help="The same seed gives the same episodes.")  # fmt: skip
 @click.option("--goal", "goals", type=HumanGoal(), multiple=True, metavar="HUMAN=GOAL",
-              help="Let a human pursue a goal: its cell (1=8,2), its corners (1=7,2,9,4), its number in the list of goals "
-              "(1=12), or how it prints; may be given for several humans.")  # fmt: skip
+              help="Let a human pursue a goal, given by its cell (1=8,2), its corners (1=7,2,9,4), its number in the list "
+              "of goals (1=12), or its name; repeatable for several humans.")  # fmt: skip
 @click.option("--columns", type=click.IntRange(min=1), metavar="N",
-              help="Show the episodes of a film at the same time, so many side by side.")  # fmt: skip
+              help="Show the episodes of a film at the same time, N side by side.")  # fmt: skip
 @click.option("--tile", type=click.IntRange(min=8), metavar="PX", help="Side of a cell; by default 48, and 32 for .png.")
 @click.option("--pace", type=click.FloatRange(min=0.05), default=0.6, show_default=True, metavar="SECONDS",
-              help="Time for a step of a film.")  # fmt: skip
-@click.option("--plain", is_flag=True, help="A film without numbers.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+              help="Time for each step of a film.")  # fmt: skip
+@click.option("--plain", is_flag=True, help="Make a film without numbers.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @made_by_option
 @trust_option
 @quiet_option("No bars and no messages; just the result.")
 @json_option
 def rollout(
-    run: str, out: str | None, episodes: int, seed: int, goals: Any, columns: int | None, tile: int | None, pace: float,
+    run: str, out: str | None, episodes: int, seed: int, goals: Pairs, columns: int | None, tile: int | None, pace: float,
     plain: bool, force: bool, made_by: str | None, trust: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Draw episodes under both policies from RUN, a folder of `empo-bi solve --out` or a run of a batch.
+    """Sample episodes under both policies from RUN, a folder of `empo-bi solve --out` or a run of a batch.
 
-    With --out they become a film. Without, they are told step by step, and after them how often goals were attained, beside
-    the exact probability of that, and the mean of the robot's return, beside its value.
+    With --out they become a film. Without, they are printed step by step, followed by how often each goal was attained
+    beside the exact probability, and the robot's mean return beside its value.
 
     \b
     Examples:
       empo-bi solve asymmetric_freeing --steps 12 -p zeta=2 -p beta_r=50 --out runs/mine
       empo-bi rollout runs/mine --out run.gif --seed 3
       empo-bi rollout runs/mine --out run.mp4 --goal 1=8,4 --tile 64 --pace 0.4
-      empo-bi rollout runs/mine --out steps.png                    # all steps on one picture
-      empo-bi rollout runs/mine --episodes 10000                   # how often is what attained?
+      empo-bi rollout runs/mine --out steps.png                    # all steps in one picture
+      empo-bi rollout runs/mine --episodes 10000                   # how often each goal is attained
       empo-bi rollout runs/mine --episodes 1000 --json | jq .mean_return
     """
     from empo_bi.solving.opening import open_solution
@@ -76,41 +80,40 @@ def rollout(
             if out is not None:
                 _save(rollouts, out, tile=tile, seconds_per_step=pace, overlay=not plain, columns=columns, overwrite=force)
         if as_json:
-            print_json(_content(rollouts, seed, out, n_told=0 if out is not None else episodes))
+            print_json(_content(rollouts, seed, out, n_printed=0 if out is not None else episodes))
         elif out is None:
-            echo(_in_words(_content(rollouts, seed, out, n_told=TOLD)))
+            echo(_in_words(_content(rollouts, seed, out, n_printed=PRINTED)))
         elif not quiet:
             echo(f"{out}: {counted(episodes, 'episode')}, {Path(out).stat().st_size:,} bytes")
 
 
 def _check_file(out: str | None, force: bool) -> None:
-    """What can be told at once is told before a large run is opened."""
+    """Refuse a wrong --out before a large run is opened."""
     if out is None:
         return
     from empo_bi.analysis.film import SUFFIXES
 
-    path = Path(out)
-    if path.suffix.lower() not in SUFFIXES:
-        raise click.UsageError(f"--out {out}; give a name that ends with {', '.join(SUFFIXES)}")
-    if path.exists() and not force:
-        raise click.UsageError(f"--out {out}: is there already; give another name, or --force to replace it")
-    if not path.parent.is_dir():
-        raise click.UsageError(f"--out {out}: there is no folder {path.parent}; make it first")
+    if Path(out).suffix.lower() not in SUFFIXES:
+        raise click.UsageError(f"--out {out}; give a name that ends in {', '.join(SUFFIXES)}")
+    try:
+        checked_place(out, force)
+    except OSError as error:
+        raise click.UsageError(f"--out {error}") from error
 
 
-def _by_human(given: Any) -> dict[int, str]:
+def _by_human(given: Pairs) -> dict[int, str]:
     found = {}
     for human, text in as_dict(given, "--goal").items():
         if not human.isdecimal():
             raise click.UsageError(
-                f"--goal {human}={text}; {human!r} is no agent: give its number, such as {HumanGoal.example}"
+                f"--goal {human}={text}; {human!r} is not the number of an agent; give {HumanGoal.example}"
             )
         found[int(human)] = text
     return found
 
 
-def _goal_of(solution: Solution, human: int, text: str) -> Any:
-    """The goal that is meant: by its cells, its number, or how it prints."""
+def _goal_of(solution: Solution, human: int, text: str) -> Goal:
+    """The goal given by its cells, its number, or its name."""
     from empo_bi.results.goal_names import goal_number
 
     try:
@@ -122,15 +125,15 @@ def _goal_of(solution: Solution, human: int, text: str) -> Any:
 
 
 def _save(rollouts: Rollouts, out: str, **options: Any) -> None:
-    """Write the film; a library that is missing is a matter of the installation, and told without a traceback."""
+    """Write the film; a missing library is reported without a traceback."""
     try:
         rollouts.save(out, episodes=range(len(rollouts)), **options)
     except ImportError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _content(rollouts: Rollouts, seed: int, out: str | None, n_told: int) -> dict[str, Any]:
-    """Everything that is told, as numbers; ``n_told`` episodes step by step."""
+def _content(rollouts: Rollouts, seed: int, out: str | None, n_printed: int) -> Json:
+    """Everything that is printed, as JSON; ``n_printed`` episodes step by step."""
     import math
 
     from empo_bi.analysis.captions import captions_of
@@ -154,16 +157,16 @@ def _content(rollouts: Rollouts, seed: int, out: str | None, n_told: int) -> dic
         "seed": seed,
         "out": out,
         "pursued": {human: label_of(goal) for human, goal in rollouts.goals.items()},
-        "steps": [[_step(caption) for caption in captions_of(rollouts, i)] for i in range(min(n_told, n))],
+        "steps": [[_step(caption) for caption in captions_of(rollouts, i)] for i in range(min(n_printed, n))],
         "goals": goals,
         "mean_return": float(rollouts.return_N.mean()),
         "standard_error": spread,
-        # What humans do over all goals is what the robot's value is about.
+        # The robot's value assumes that humans act by their policies averaged over goals.
         "V_r": math.nan if rollouts.goals else float(solution.values.V_r[0][0]),
     }
 
 
-def _step(caption: Caption) -> dict[str, Any]:
+def _step(caption: Caption) -> Json:
     from empo_bi.results.goal_names import label_of
 
     return {
@@ -175,7 +178,7 @@ def _step(caption: Caption) -> dict[str, Any]:
     }
 
 
-def _in_words(content: dict[str, Any]) -> str:
+def _in_words(content: Json) -> str:
     lines = [content["world"]]
     if content["pursued"]:
         lines.append("; ".join(f"human {human} wants {goal}" for human, goal in content["pursued"].items()))
@@ -186,8 +189,8 @@ def _in_words(content: dict[str, Any]) -> str:
     return "\n".join([*lines, "", *_summary(content)])
 
 
-def _table(steps: list[dict[str, Any]]) -> list[str]:
-    """A line a step: what agents did and how likely that and its outcome was, the power they have then, and goals."""
+def _table(steps: list[Json]) -> list[str]:
+    """A line for each step: actions, their probability with the outcome, power afterwards, and goals attained."""
     agents = list(steps[-1]["actions"])
     humans = list(steps[0]["X_h"])
     head = ["step", *(f"agent {agent}" for agent in agents), "probability", *(f"X_{human}" for human in humans), "attained"]
@@ -205,7 +208,7 @@ def _table(steps: list[dict[str, Any]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]]
 
 
-def _summary(content: dict[str, Any]) -> list[str]:
+def _summary(content: Json) -> list[str]:
     n = content["episodes"]
     lines = [f"{'human':>5}  {'goal':16}  {'attained':>8}  exactly"]
     lines += [

@@ -1,9 +1,9 @@
-"""``empo-bi show``: what came of a run, a batch or a solution."""
+"""``empo-bi show``: summarise a run, a batch or a solution."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,23 +14,26 @@ from empo_bi.runtime.ordinary_files import is_plain_name
 from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.wording import counted
 
+if TYPE_CHECKING:
+    from empo_bi.store.small_files import Folder, Json
+
 DAMAGED = "damaged"
 
 
-@click.command(short_help="Tell what came of a run, a batch or a solution.")
+@click.command(short_help="Summarise a run, a batch or a solution.")
 @click.argument("path", type=click.Path())
 @made_by_option
 @json_option
 def show(path: str, made_by: str | None, as_json: bool) -> None:
-    """Summarise what is at PATH: a run of a batch, a whole batch, or what solve --out left.
+    """Summarise PATH: a run of a batch, a whole batch, or a folder of `empo-bi solve --out`.
 
-    Nothing in these files is executed. Of a world written in Python, say with --world what makes it.
+    Nothing in these files is executed. If the world is written in Python, name the function that makes it with --world.
 
     \b
     Examples:
-      empo-bi show runs/sweep                          # the batch: how many runs came to what
+      empo-bi show runs/sweep                          # a batch: how many runs finished or failed
       empo-bi show runs/sweep/runs/freeing-12-0a1b2c   # one run: parameters, sizes, values, the robot's first move
-      empo-bi show runs/mine                           # what solve left
+      empo-bi show runs/mine                           # a folder of solve --out
       empo-bi show runs/mine --json | jq .V_r
     """
     from empo_bi.solving.run_manifest import read_manifest
@@ -48,21 +51,21 @@ def show(path: str, made_by: str | None, as_json: bool) -> None:
         there = set(names)
         found = {name: _manifest_at(folder / "runs" / name) if name in there else None for name in _runs_of(folder, names)}
         content = _batch(found, len(set(names) - set(found)))
-        print_json(content) if as_json else echo(_told(content, folder))
+        print_json(content) if as_json else echo(_in_words(content, folder))
         return
     _solution(path, made_by, as_json)
 
 
-def _runs_of(folder: Any, names: list[str]) -> list[str]:
-    """The runs of the last call of a batch, as its file tells, or else all that are there."""
+def _runs_of(folder: Folder, names: list[str]) -> list[str]:
+    """The runs of the last call of a batch, as listed in its file, or else all runs in the folder."""
     listed = (folder.read_json("batch.json") or {}).get("runs")
     if not isinstance(listed, list) or not all(is_plain_name(name) for name in listed):
         return names
     return list(dict.fromkeys(listed))
 
 
-def _manifest_at(folder: Any) -> dict[str, Any] | None:
-    """Of a run; one that cannot be read has a status of its own."""
+def _manifest_at(folder: Folder) -> Json | None:
+    """The manifest of a run; one that cannot be read has the status "damaged"."""
     from empo_bi.solving.run_manifest import read_manifest
 
     try:
@@ -71,13 +74,13 @@ def _manifest_at(folder: Any) -> dict[str, Any] | None:
         return {"status": DAMAGED}
 
 
-def _run(manifest: dict[str, Any]) -> str:
-    """A run in words."""
+def _run(manifest: Json) -> str:
+    """A run as text."""
     lines = [one_line(manifest["world"]["title"]), f"status: {manifest['status']}"]
     if manifest["status"] == "failed":
         error = manifest["error"]
         lines.append(f"error: {one_line(error['type'] + ': ' + error['message'])}")
-        lines += [f"    | {line}" for line in (error["traceback"] or "").splitlines()]  # none of these looks like ours
+        lines += [f"    | {line}" for line in (error["traceback"] or "").splitlines()]  # marked, so none looks like ours
     params = {name: value for name, value in manifest["params"].items() if name != "believed_others"}
     lines.append("params: " + ", ".join(f"{name} {_number(value)}" for name, value in params.items()))
     columns = manifest.get("columns", {})
@@ -91,13 +94,13 @@ def _run(manifest: dict[str, Any]) -> str:
     groups["metrics"] = [name for name in columns if name not in known and not name.startswith("V_h")]
     for title, names in groups.items():
         if names:
-            told = ", ".join(f"{name} {_number(columns[name])}" for name in names)
-            lines.append(f"{title}: {one_line(told)}")
+            numbers = ", ".join(f"{name} {_number(columns[name])}" for name in names)
+            lines.append(f"{title}: {one_line(numbers)}")
     if timings := manifest.get("timings"):
         seconds = {name: value for name, value in timings.items() if name.endswith("_seconds")}
-        told = ", ".join(f"{name.removesuffix('_seconds')} {value:.3g} s" for name, value in seconds.items())
+        times = ", ".join(f"{name.removesuffix('_seconds')} {value:.3g} s" for name, value in seconds.items())
         where = f"at most {timings['peak_bytes'] / 1e6:,.0f} MB, on {manifest['machine']['host']}"
-        lines.append(one_line(f"took: {told}, {where}"))
+        lines.append(one_line(f"took: {times}, {where}"))
     kept = manifest["asked"]["keep"]
     lines.append(f"kept: {kept}" + ("" if manifest.get("dag") is None else f"; the DAG in {manifest['dag']}"))
     return "\n".join(
@@ -105,9 +108,9 @@ def _run(manifest: dict[str, Any]) -> str:
     )
 
 
-def _batch(manifests: dict[str, dict[str, Any] | None], n_others: int) -> dict[str, Any]:
-    """What has become of the runs of a batch, by folder; others may be there from earlier times."""
-    words = {None: "not done", "running": "begun and not finished"}
+def _batch(manifests: dict[str, Json | None], n_others: int) -> Json:
+    """The status of the runs of a batch; ``n_others`` are runs of earlier calls."""
+    words = {None: "not done", "running": "begun and not finished"}  # keys of the JSON output
     there = {name: run for name, run in manifests.items() if run is not None and run["status"] != DAMAGED}
     statuses = [None if run is None else run["status"] for run in manifests.values()]
     return {
@@ -122,7 +125,7 @@ def _batch(manifests: dict[str, dict[str, Any] | None], n_others: int) -> dict[s
     }  # fmt: skip
 
 
-def _told(content: dict[str, Any], folder: Any) -> str:
+def _in_words(content: Json, folder: Folder) -> str:
     from empo_bi.batch.batch import failure_lines
 
     lines = [
@@ -132,7 +135,7 @@ def _told(content: dict[str, Any], folder: Any) -> str:
     ]
     lines += [f"  failed: {line}" for line in failure_lines(content["failed"])]
     if content["others"]:
-        lines.append(f"{counted(content['others'], 'other run')} of earlier calls in {folder}/runs, which may be deleted")
+        lines.append(f"{counted(content['others'], 'other run')} from earlier calls in {folder}/runs may be deleted")
     return "\n".join([*lines, f"table: {folder}/table.csv"])
 
 
@@ -162,7 +165,7 @@ def _solution(path: str, made_by: str | None, as_json: bool) -> None:
                 )
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,11 +1,11 @@
-"""``empo-bi solve``: both phases, and what the start is worth."""
+"""``empo-bi solve``: solve both phases of a world."""
 
 from __future__ import annotations
 
 import math
 import time
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,48 +22,50 @@ from empo_bi.cli.common import (
     world_options,
 )
 from empo_bi.cli.output import echo, print_json
-from empo_bi.cli.values import Compression, Size
+from empo_bi.cli.values import Compression, Pairs, Size
 
 if TYPE_CHECKING:
     from empo_bi.problem.params import Params
     from empo_bi.results.solution import Solution
     from empo_bi.results.state_report import StateReport
+    from empo_bi.store.records import Json
     from empo_bi.world.gridworld import GridWorld
 
 
-@click.command(short_help="Solve both phases of a world; keep results, or continue.")
+@click.command(short_help="Solve both phases of a world; keep results, or resume.")
 @world_options
-@click.option("--steps", type=int, help="The horizon; by default that of the world.")
+@click.option("--steps", type=int, help="The horizon; by default the world's own.")
 @param_option
 @phase_1_option
 @agent_options
-@click.option("--out", type=click.Path(file_okay=False), help="A folder for the results; a run that was stopped continues.")
-@click.option("--temporary", is_flag=True, help="Work in a temporary folder, which takes less memory and goes at the end.")
+@click.option("--out", type=click.Path(file_okay=False), help="A folder for the results; an interrupted run continues.")
+@click.option("--temporary", is_flag=True, help="Work in a temporary folder, to save memory; deleted at the end.")
 @click.option("--overwrite", is_flag=True, help="Replace what is in the folder.")
 @click.option("--compression", type=Compression(), default="on", show_default=True,
-              help="Of what goes to disk: on, off, a level from 0 to 9, or a compressor such as lz4.")  # fmt: skip
+              help="Compression on disk: on, off, a level from 0 to 9, or a compressor such as lz4.")  # fmt: skip
 @click.option("--precision", type=click.Choice(["float16", "float64"]), default="float16", show_default=True,
-              help="How the humans' values rest; with float64 everything is exact.")  # fmt: skip
+              help="Storage dtype of the humans' values; with float64 nothing is rounded.")  # fmt: skip
 @workers_option
-@click.option("--memory-limit", type=Size(), help="What the process may hold: 2GB, or 0.5 for half of what is available.")
-@click.option("--max-states", type=click.IntRange(min=1), help="Stop if more states (but for the step) are found.")
+@click.option("--memory-limit", type=Size(), help="Memory of the process: 2GB, or 0.5 for half of what is available.")
+@click.option("--max-states", type=click.IntRange(min=1), metavar="N",
+              help="Stop after N states, ignoring the step counter.")  # fmt: skip
 @click.option("--min-free", type=click.FloatRange(0, 1, max_open=True), default=0.1, show_default=True,
-              help="Pause when a smaller share of the machine's memory is free; 0 for never.")  # fmt: skip
-@click.option("--profile-memory", is_flag=True, help="Write a report of what was held when, as text and picture.")
+              help="Pause when less than this share of the machine's memory is free; 0 for never.")  # fmt: skip
+@click.option("--profile-memory", is_flag=True, help="Write a memory profile, as text and picture.")
 @click.option("--memory-snapshot-interval", type=click.IntRange(min=1), default=1, show_default=True,
-              help="Levels from one snapshot of that report to the next.")  # fmt: skip
+              help="Levels between two snapshots of the memory profile.")  # fmt: skip
 @quiet_option("No progress and no messages; just the result.")
 @json_option
 def solve(
-    world: str, changes: Any, strict: bool, steps: int | None, given: Any, phase_1_only: bool, humans: list[int] | None,
-    robots: list[int] | None, out: str | None, temporary: bool, overwrite: bool, compression: Any, precision: str,
-    workers: int, memory_limit: Any, max_states: int | None, min_free: float, profile_memory: bool,
-    memory_snapshot_interval: int, quiet: bool, as_json: bool,
+    world: str, changes: Pairs, strict: bool, steps: int | None, given: Pairs, phase_1_only: bool,
+    humans: list[int] | None, robots: list[int] | None, out: str | None, temporary: bool, overwrite: bool,
+    compression: bool | int | str, precision: str, workers: int, memory_limit: float | str | None, max_states: int | None,
+    min_free: float, profile_memory: bool, memory_snapshot_interval: int, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Solve both phases of WORLD (a name or a file), and print what the start is worth and what the robot does there.
+    """Solve both phases of WORLD (a name or a file), and print values and the robot's policy at the initial state.
 
-    With --out, results are kept: a run that was stopped continues when the same command is given again, a finished one
-    is opened, and other parameters use the same DAG.
+    With --out, results are kept: the same command continues an interrupted run and opens a finished one, and runs with other
+    parameters use the same DAG.
 
     \b
     Examples:
@@ -73,10 +75,10 @@ def solve(
       empo-bi solve my_world.yaml --set stumble_probability=0.2 --phase-1-only
     """
     if out is not None and temporary:
-        raise click.UsageError("--out and --temporary: results go to one place; give one of them")
+        raise click.UsageError("--out and --temporary exclude each other; give one of them")
     begin = time.perf_counter()
     params, world_model = params_of(given), loaded(world, changes, strict, steps)
-    options: dict[str, Any] = {
+    options: Json = {
         "human_agent_indices": humans,
         "robot_agent_indices": robots,
         "phase_2": not phase_1_only,
@@ -94,7 +96,7 @@ def solve(
         solution = _solved(world_model, params, options, min_free, profile)
     except KeyboardInterrupt as error:
         if out is not None:
-            error.add_note(f"What was finished is kept in {out}; the same command continues there")
+            error.add_note(f"Finished levels are kept in {out}; the same command continues there")
         raise
     with solution:
         report = solution.at(world_model.initial_state())
@@ -104,7 +106,9 @@ def solve(
             echo("\n".join([solution.summary(), *in_words(solution, report)]))
 
 
-def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free: float, profile: Any) -> Solution:
+def _solved(
+    world: GridWorld, params: Params, options: Json, min_free: float, profile: tuple[int, float | str | None] | None
+) -> Solution:
     from empo_bi.memory.monitor import MemoryMonitor
     from empo_bi.memory.profiler import MemoryProfiler
     from empo_bi.solving.solve import solve as solved
@@ -115,7 +119,7 @@ def _solved(world: GridWorld, params: Params, options: dict[str, Any], min_free:
         return solved(world, params, monitor=monitor, memory_profile=profiler, **options)
 
 
-def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> dict[str, Any]:
+def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> Json:
     from empo_bi.runtime.machine import peak_bytes
 
     model = solution.model
@@ -153,13 +157,13 @@ def _names(solution: Solution, profile: tuple[int, ...]) -> list[str]:
 
 
 def in_words(solution: Solution, report: StateReport) -> list[str]:
-    """What the robot does first, the likeliest first; where there is no robot, what humans hope for."""
+    """The robots' policy at the start, the likeliest profile first; without phase 2, the mean values of goals."""
     if report.is_terminal:
-        return ["the world is over before it begins: it has no steps"]
+        return ["the initial state is terminal: there are no steps"]
     if math.isnan(report.V_r):
         expected = {human: sum(weight * alone for _, weight, alone, _, _ in rows) for human, rows in report.goals.items()}
-        return [f"human {human}: its goals are worth {value:.4g} on average" for human, value in expected.items()]
+        return [f"human {human}: the mean value of its goals is {value:.4g}" for human, value in expected.items()]
     ranked = sorted(report.robot_policy.items(), key=lambda item: -item[1])
-    told = ", ".join(f"{' + '.join(_names(solution, profile)) or 'nothing'} {p:.1%}" for profile, p in ranked[:16])
+    shown = ", ".join(f"{' + '.join(_names(solution, profile)) or 'nothing'} {p:.1%}" for profile, p in ranked[:16])
     rest = f", and {len(ranked) - 16} more" if len(ranked) > 16 else ""
-    return [f"the robot{'' if len(solution.robots) == 1 else 's'} at the start: {told}{rest}"]
+    return [f"the robot{'' if len(solution.robots) == 1 else 's'} at the start: {shown}{rest}"]

@@ -1,4 +1,4 @@
-"""What is written on a command line, and what it stands for: worlds, parameters, sizes, lists of numbers."""
+"""Types of command-line values: worlds, parameters, sizes, lists of numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from empo_bi.runtime.wording import did_you_mean
+
+Pairs = Iterable[tuple[str, Any]]  # NAME=VALUE, as given in a repeatable option
 
 _YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -24,7 +26,7 @@ class World(click.ParamType):
         full = worlds.available()
         names = [*full, *(name.split("/")[-1] for name in full if incomplete)]
         found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-        return [CompletionItem(incomplete, type="file"), *found]  # bash takes files where no name follows
+        return [CompletionItem(incomplete, type="file"), *found]  # bash offers files if no name matches
 
 
 class Assignment(click.ParamType):
@@ -32,8 +34,8 @@ class Assignment(click.ParamType):
 
     name = "name=value"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        if isinstance(value, tuple):  # done already
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        if isinstance(value, tuple):  # already converted
             return value
         name, is_there, text = str(value).partition("=")
         if not is_there or not name.strip():
@@ -54,8 +56,8 @@ class TheoryParameter(Assignment):
         if name == "believed_others_policy":
             self.fail(f"{name} is a function; give it in Python, to empo_bi.Params", param, ctx)
         if name not in known:
-            hint = did_you_mean(name, known) or f" There are {', '.join(known)}."
-            self.fail(f"there is no parameter {name!r}.{hint}", param, ctx)
+            hint = did_you_mean(name, known) or f" Known parameters: {', '.join(known)}."
+            self.fail(f"unknown parameter {name!r}.{hint}", param, ctx)
         if name == "optimistic":
             if text.lower() not in _YES_NO:
                 self.fail(f"{name}={text}; give true or false", param, ctx)
@@ -63,7 +65,7 @@ class TheoryParameter(Assignment):
         try:
             return float(text)
         except ValueError:
-            self.fail(f"{name}={text}; {text!r} is no number", param, ctx)
+            self.fail(f"{name}={text}; give a number", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(f"{name}=") for name in parameter_names() if name.startswith(incomplete)]
@@ -80,7 +82,7 @@ class WorldOverride(Assignment):
         try:
             return yaml.safe_load(text)
         except yaml.YAMLError:
-            self.fail(f"{name}={text}; the value is no YAML: quote it, or write it into a file", param, ctx)
+            self.fail(f"{name}={text}; the value is not YAML: quote it, or write it into a file", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from empo_bi.world.spec import OVERRIDES
@@ -89,17 +91,17 @@ class WorldOverride(Assignment):
 
 
 class Size(click.ParamType):
-    """``2GB``; a bare number is bytes, or a fraction of what is available. Checked at once, kept as it is for the API."""
+    """``2GB``; a bare number is bytes, or a fraction of the available memory. Checked here, but passed on as written."""
 
     name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from empo_bi.runtime.byte_sizes import parse_size
 
         try:
-            size: Any = float(value)
+            size: float | str = float(str(value))
         except ValueError:
-            size = value
+            size = str(value)
         try:
             parse_size(size, "--" + (param.name or "size").replace("_", "-") if param else "size")
         except ValueError as error:
@@ -112,11 +114,11 @@ class Numbers(click.ParamType):
 
     name = "numbers"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
         try:
             return value if isinstance(value, list) else [int(number) for number in str(value).split(",")]
         except ValueError:
-            self.fail(f"{value!r}; give a number, or several with commas between them", param, ctx)
+            self.fail(f"{value!r}; give a number, or several separated by commas", param, ctx)
 
 
 class Compression(click.ParamType):
@@ -125,13 +127,13 @@ class Compression(click.ParamType):
     name = "compression"
     NAMES = ("zstd", "lz4", "lz4hc", "blosclz", "zlib")
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value in ("on", "off"):
             return value == "on"
         if value in self.NAMES:
             return value
-        if str(value).isdecimal() and int(value) <= 9:
-            return int(value)
+        if str(value).isdecimal() and int(str(value)) <= 9:
+            return int(str(value))
         self.fail(f"{value!r}; give on, off, a level from 0 (off) to 9, or one of {', '.join(self.NAMES)}", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -139,7 +141,7 @@ class Compression(click.ParamType):
 
 
 def parameter_names() -> list[str]:
-    """Those of the theory that can be given as text."""
+    """Parameters of the theory that can be given as text."""
     from dataclasses import fields
 
     from empo_bi.problem.params import Params
@@ -147,11 +149,11 @@ def parameter_names() -> list[str]:
     return [field.name for field in fields(Params) if field.name != "believed_others_policy"]
 
 
-def as_dict(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
-    """Pairs of an option that may be given several times, each name once."""
+def as_dict(pairs: Pairs, option: str) -> dict[str, Any]:
+    """The pairs of a repeatable option, in which each name may appear once."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise click.UsageError(f"{option} {name} is given twice; give it once")
+            raise click.UsageError(f"{option} {name} is given twice; keep one of them")
         found[name] = value
     return found

@@ -1,9 +1,9 @@
-"""``empo-bi verify``: are stores still what was written?"""
+"""``empo-bi verify``: check stores for damage."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,17 +12,20 @@ from empo_bi.cli.exits import FINE, NO
 from empo_bi.cli.output import echo, print_json
 from empo_bi.errors import DamagedStoreError
 
+if TYPE_CHECKING:
+    from empo_bi.store.records import Json
 
-@click.command(short_help="Re-check every checksum of what is on disk.")
+
+@click.command(short_help="Re-check all checksums of what is on disk.")
 @click.argument("path", type=click.Path())
 @quiet_option("Print nothing unless something is wrong.")
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
-    """Re-check every checksum of the DAG or solution at PATH (a folder, zip file or URL), or of all in a folder of solve.
+    """Re-check all checksums of the DAG or solution at PATH (a folder, zip file or URL), or of all stores in a folder.
 
-    Ends with exit code 0 if all is well, 1 if something is damaged, each damaged array on a line of its own, 2 if there is
-    no store. What a killed run left is well: it is called unfinished, and the same command continues it.
+    Ends with exit code 0 if all is well, 1 if something is damaged (with a line for each damaged array), 2 if there is no
+    store. What a killed run left is not damage: it is reported as unfinished, and the same command continues it.
 
     \b
     Examples:
@@ -33,7 +36,7 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
     from empo_bi.batch.stores import stores_at
     from empo_bi.store.verify import verify_store
 
-    found: list[dict[str, Any]] = []
+    found: list[Json] = []
     for store in stores_at(path):
         try:
             report = verify_store(store, progress=not quiet)
@@ -45,7 +48,7 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
         if not as_json and (not quiet or entry["damage"]):
             echo(text)
     if not found and not as_json and not quiet:
-        echo(f"{path}: no stores are kept here, so there is nothing to check")
+        echo(f"{path}: contains no stores, so there is nothing to check")
     is_fine = not any(entry["damage"] for entry in found)
     if as_json:
         print_json({"path": path, "is_fine": is_fine, "stores": found})

@@ -1,4 +1,4 @@
-"""``empo-bi worlds``: what worlds there are, what is in one of them, and what it looks like."""
+"""``empo-bi worlds``: list, describe and draw worlds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fnmatch
 import shutil
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,20 +14,22 @@ from click.shell_completion import CompletionItem
 from empo_bi.cli.common import json_option, loaded, world_options
 from empo_bi.cli.exits import FINE, NO
 from empo_bi.cli.output import echo, print_json
+from empo_bi.cli.values import Pairs
 from empo_bi.runtime.printable import one_line
 
 if TYPE_CHECKING:
+    from empo_bi.store.records import Json
     from empo_bi.world.gridworld import GridWorld
 
 _FACING = ("east", "south", "west", "north")
 
 
 class ListsByDefault(click.Group):
-    """What is no command of this group is a pattern for ``list``."""
+    """A first word that is no command of this group is a pattern for ``list``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        if not is_named and (args or not ctx.resilient_parsing):  # who completes the first word may mean either
+        if not is_named and (args or not ctx.resilient_parsing):  # while the first word is completed, it may be either
             args = ["list", *args]
         return super().parse_args(ctx, args)
 
@@ -44,9 +46,9 @@ def worlds() -> None:
 
     \b
     Examples:
-      empo-bi worlds                                       # all of them
-      empo-bi worlds doors                                 # those with "doors" in the name
-      empo-bi worlds 'b*/*'                                # or a pattern, as for files
+      empo-bi worlds                                       # all worlds
+      empo-bi worlds doors                                 # worlds with "doors" in the name
+      empo-bi worlds 'b*/*'                                # worlds that match a pattern
       empo-bi worlds describe asymmetric_freeing
       empo-bi worlds draw my_world.yaml --out my_world.png
     """
@@ -57,9 +59,9 @@ def worlds() -> None:
 @json_option
 @click.pass_context
 def list_worlds(ctx: click.Context, pattern: str | None, as_json: bool) -> None:
-    """List the shipped worlds with their numbers of states and what they are there to show.
+    """List the shipped worlds with their numbers of states and what they show.
 
-    PATTERN is a part of a name, or has *, ? and [] as for files. Ends with exit code 1 if nothing matches it.
+    PATTERN is part of a name, or a file pattern with *, ? and []. Ends with exit code 1 if nothing matches.
 
     \b
     Examples:
@@ -90,11 +92,11 @@ def _matches(name: str, pattern: str) -> bool:
     return is_part or any(fnmatch.fnmatch(part, pattern) for part in (name, name.split("/")[-1]))
 
 
-def _table(found: list[dict[str, Any]]) -> str:
-    """A line a world; on a narrow screen the purpose is cut."""
+def _table(found: list[Json]) -> str:
+    """A line for each world; the purpose is cut on a narrow screen."""
     width = max(len(world["name"]) for world in found)
     room = max(40, shutil.get_terminal_size((125, 40)).columns - width - 15)
-    lines = [f"{'world':{width}} {'states':>11}  what it is there to show"]
+    lines = [f"{'world':{width}} {'states':>11}  what it shows"]
     for world in found:
         states = _counted(world["states"])
         purpose = textwrap.shorten(world["purpose"], room, placeholder=" ...")
@@ -102,22 +104,22 @@ def _table(found: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _counted(states: Any) -> str:
-    """What a file says of its states: a number, words (for worlds that nobody has counted), or nothing."""
+def _counted(states: object) -> str:
+    """The number of states from a world's file; a text if they have not been counted, or empty."""
     return "" if states is None else f"{states:,}" if isinstance(states, int) else str(states)
 
 
 @worlds.command()
 @world_options
-@click.option("--steps", type=int, help="The horizon; by default that of the world.")
+@click.option("--steps", type=int, help="The horizon; by default the world's own.")
 @json_option
-def describe(world: str, changes: Any, strict: bool, steps: int | None, as_json: bool) -> None:
-    """Tell what is in WORLD (a name or a file): map, agents, actions, goals, horizon, and what it is there to show.
+def describe(world: str, changes: Pairs, strict: bool, steps: int | None, as_json: bool) -> None:
+    """Describe WORLD (a name or a file): map, agents, actions, goals, horizon, and what it shows.
 
     \b
     Examples:
       empo-bi worlds describe asymmetric_freeing
-      empo-bi worlds describe my_world.yaml --strict && echo 'nothing looks like a slip'
+      empo-bi worlds describe my_world.yaml --strict && echo 'no warnings'
       empo-bi worlds describe carousel --json | jq '.agents | length'
     """
     content = _content(loaded(world, changes, strict, steps))
@@ -127,7 +129,7 @@ def describe(world: str, changes: Any, strict: bool, steps: int | None, as_json:
         echo(_description(content))
 
 
-def _content(world: GridWorld) -> dict[str, Any]:
+def _content(world: GridWorld) -> Json:
     spec = world.world_spec
     agents = [
         {
@@ -163,19 +165,19 @@ def _content(world: GridWorld) -> dict[str, Any]:
 
 
 def _purpose(origin: str) -> str:
-    """The comment on top of a file; YAML has comments, JSON has none."""
+    """The comment at the top of a YAML file."""
     path = Path(origin)
     lines = path.read_text(encoding="utf-8-sig").splitlines() if path.suffix in (".yaml", ".yml") and path.is_file() else []
     n = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
     return " ".join(line.lstrip("# ").rstrip() for line in lines[:n])
 
 
-def _description(content: dict[str, Any]) -> str:
+def _description(content: Json) -> str:
     goals = [",".join(map(str, goal["goal"])) for goal in content["goals"]]
     weights = {goal["weight"] for goal in content["goals"]}
     if len(weights) > 1:
         goals = [f"{name} (weight {goal['weight']:.3g})" for name, goal in zip(goals, content["goals"], strict=True)]
-    states = f", {_counted(content['states'])} states with the steps of its file" if content["states"] else ""
+    states = f", {_counted(content['states'])} states with the horizon of its file" if content["states"] else ""
     parts = [
         f"{one_line(content['title'])}, {content['width']} x {content['height']} cells, horizon {content['steps']}{states}",
         textwrap.fill(content["purpose"], 100) if content["purpose"] else None,
@@ -192,8 +194,8 @@ def _description(content: dict[str, Any]) -> str:
 @world_options
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="A file for the picture, such as world.png.")
 @click.option("--tile", type=click.IntRange(4, 256), default=32, show_default=True, help="Pixels along a cell's side.")
-def draw(world: str, changes: Any, strict: bool, out: Path | None, tile: int) -> None:
-    """Draw WORLD (a name or a file) as it is at the start: a picture with --out, otherwise text in the codes of world files.
+def draw(world: str, changes: Pairs, strict: bool, out: Path | None, tile: int) -> None:
+    """Draw the initial state of WORLD (a name or a file): a picture with --out, otherwise text as in world files.
 
     \b
     Examples:
@@ -203,7 +205,7 @@ def draw(world: str, changes: Any, strict: bool, out: Path | None, tile: int) ->
     from empo_bi.world.png import png_bytes
 
     if out is not None and out.suffix.lower() != ".png":
-        raise click.BadParameter(f"{str(out)!r}; pictures are PNG files: give a name that ends in .png", param_hint="--out")
+        raise click.BadParameter(f"{str(out)!r}; give a name that ends in .png", param_hint="--out")
     start = loaded(world, changes, strict)
     if out is None:
         echo(start.to_text())

@@ -1,4 +1,4 @@
-"""Which goals successors attain, by state, profile and goal: a view of bits, one per (state, human, goal)."""
+"""Which goals successors attain, by state, profile and goal: a view of one bit per (state, human, goal)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from empo_bi.results.chain import documented_order
 
 
 class AttainmentCache:
-    """Reads like a table of attainments per transition, and takes the room of one bit per state and goal.
+    """Reads like a table of attainments per transition, but takes only one bit per state and goal.
 
-    It saves work and never changes a result. States are numbered as by ``world.get_dag()``.
+    It saves work and never changes a result. States are numbered as in ``world.get_dag()``.
     """
 
     def __init__(self, blocks: LevelBlocks, goals: GoalColumns) -> None:
         self.fill(blocks, goals)
 
     def fill(self, blocks: LevelBlocks, goals: GoalColumns) -> None:
-        """Become the cache of another run."""
+        """Turn this into the cache of another run."""
         self.dag, self.num_action_profiles = blocks.dag, blocks.dag.n_profiles
         self._blocks, self._goals = blocks, goals
         self._order: npt.NDArray[np.int64] | None = None
@@ -28,7 +28,7 @@ class AttainmentCache:
     def get(self, state_index: int, profile_index: int, goal: object) -> npt.NDArray[np.int8] | None:
         """Whether each successor attains the goal, in the order of the transitions.
 
-        None at terminal states, for goals that nobody has, and for goals already attained in the state itself.
+        None for terminal states, for goals that no human has, and for goals already attained in the state itself.
         """
         t, place = self._locate(state_index)
         columns = [h * self._goals.n_goals + g for h, goals in enumerate(self._goals.goals) for g, known in enumerate(goals)
@@ -59,11 +59,11 @@ class AttainmentCache:
         return t, number - int(starts[t])
 
     def num_states(self) -> int:
-        """States that are not terminal."""
+        """The number of states that are not terminal."""
         return sum(len(block.place_M) for t in range(self.dag.horizon + 1) for block in self._blocks.of_level(t))
 
     def total_entries(self) -> int:
-        """(state, profile, goal) triples: all profiles, and the goals not attained in the state itself."""
+        """The number of (state, profile, goal) triples: all profiles, and the goals not attained in the state itself."""
         total = 0
         for t in range(self.dag.horizon + 1):
             has_NX = self._goals.has(t)

@@ -1,10 +1,10 @@
-r"""What the deciding agents may choose in each state, with everybody else as part of the environment.
+r"""The choices of the deciding agents in each state, with all other agents as part of the environment.
 
-Agents D decide; the others play each of their O profiles with the same probability. The choice c leads to s' with
+The others play each of their O profiles with the same probability. The choice c leads to s' with
 
 .. math:: P(s' \mid s, c) = \frac{1}{O} \sum_o T(s' \mid s, (c, o))
 
-Where nothing follows, there is one choice without a name, to stay.
+A state without successors has one nameless choice, to stay.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +21,14 @@ from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.export.model_states import StateBlock, goes_on
 from empo_bi.runtime.jit import kernel
 
-GOES_ON, TERMINAL, HORIZON = range(3)  # kinds of states: what follows is known, nothing follows, the last level
+GOES_ON, TERMINAL, HORIZON = range(3)  # kinds of states: with successors, without successors, on the last level
+
+Deciding = int | Sequence[int] | None  # an agent, several agents, or None for all
 
 
 @dataclass(frozen=True)
 class ChoiceBlock:
-    """M consecutive states with C choices and K branches, one after the other.
+    """M consecutive states with their C choices and K branches.
 
     Attributes
     ----------
@@ -53,16 +54,16 @@ class ChoiceBlock:
 
 @dataclass(frozen=True)
 class Choices:
-    """Profiles of all agents as choices of some.
+    """Profiles of all agents as choices of the deciding ones.
 
     Attributes
     ----------
     deciding : agents, ascending
-    others : the other agents, likewise
+    others : the other agents, ascending
     profile_CO : (C, O) int64, the profiles of all agents in which the deciding ones play c; the lowest agent is the least
         significant digit of c
-    names : names of choices, from number 1 on; number 0 is no name
-    name_C : (C,) uint32, which of them each choice has
+    names : names of choices, numbered from 1; number 0 is no name
+    name_C : (C,) uint32, the number of each choice's name
     """
 
     deciding: tuple[int, ...]
@@ -72,13 +73,13 @@ class Choices:
     name_C: npt.NDArray[np.uint32]
 
     @classmethod
-    def of(cls, dag: Dag, deciding: Any) -> Choices:
+    def of(cls, dag: Dag, deciding: Deciding) -> Choices:
         """``deciding`` is an agent, several agents, or None for all."""
         if dag.world is None:
             if deciding is not None:
                 raise ValueError(
-                    f"deciding={deciding!r}: this DAG was opened without its world, so nobody knows which agent does what "
-                    "in a profile; open it with open_dag(path, world=...), or leave deciding out"
+                    f"deciding={deciding!r}: this DAG was opened without its world, so the agents' parts in a profile are "
+                    "unknown; open it with open_dag(path, world=...), or leave out deciding"
                 )
             profiles = [f"profile_{j}" for j in range(dag.n_profiles)]
             numbers = np.arange(dag.n_profiles)
@@ -113,20 +114,20 @@ class Choices:
         )  # fmt: skip
 
 
-def _checked(deciding: Any, n_agents: int) -> tuple[int, ...]:
+def _checked(deciding: Deciding, n_agents: int) -> tuple[int, ...]:
     if deciding is None:
         return tuple(range(n_agents))
     given = list(deciding) if isinstance(deciding, Sequence | np.ndarray) and not isinstance(deciding, str) else [deciding]
     are_agents = all(isinstance(agent, int | np.integer) and not isinstance(agent, bool) for agent in given)
     if not are_agents or len(set(given)) < len(given) or not all(0 <= agent < n_agents for agent in given):
         raise ValueError(
-            f"deciding={deciding!r}; expected an agent from 0 to {n_agents - 1}, a list of different ones, or None for all"
+            f"deciding={deciding!r}; give an agent from 0 to {n_agents - 1}, a list of different agents, or None for all"
         )
     return tuple(sorted(int(agent) for agent in given))
 
 
 def _parts(agents: tuple[int, ...], n_actions: int) -> IndexArray:
-    """What some agents contribute to a profile's index, for each of their profiles, the first agent changing fastest."""
+    """The contribution of some agents to a profile's index, for each of their profiles; the first agent changes fastest."""
     part = np.zeros(1, dtype=np.int64)
     for agent in agents:
         part = np.add.outer(np.arange(n_actions) * n_actions**agent, part).ravel()
@@ -134,7 +135,7 @@ def _parts(agents: tuple[int, ...], n_actions: int) -> IndexArray:
 
 
 def _plain_names(names: list[str]) -> list[str]:
-    """Names of actions without blanks, commas and the like, all of them different."""
+    """Unique names of actions without blanks, commas and other special characters."""
     plain = [re.sub(r"[^\w.+-]", "_", name, flags=re.ASCII) or "_" for name in names]
     return plain if len(set(plain)) == len(plain) else [f"{name}_{a}" for a, name in enumerate(plain)]
 
@@ -143,10 +144,10 @@ def _plain_names(names: list[str]) -> list[str]:
 def merge(  # type: ignore[no-untyped-def]
     first, count_MJ, succ_K, prob_K, profile_CO, own_name_C, name_C, n_branches_C, target_K, merged_K
 ):
-    """Put names, numbers of branches, targets and probabilities of all choices of M states; return how many branches.
+    """Write names, numbers of branches, targets and probabilities of all choices of M states; return how many branches.
 
-    Targets ascend within a choice, and each is there once: probabilities are summed in the order of profiles and divided by
-    the number of profiles that the other agents have.
+    Targets of a choice ascend and are distinct: probabilities are summed in the order of profiles and divided by the number
+    of the other agents' profiles.
     """
     M, J = count_MJ.shape
     C, n_others = profile_CO.shape
@@ -156,7 +157,7 @@ def merge(  # type: ignore[no-untyped-def]
         start_J[0] = begin
         for j in range(J):
             start_J[j + 1] = start_J[j] + count_MJ[m, j]
-        if start_J[J] == begin:  # nothing follows
+        if start_J[J] == begin:  # no successors
             target_K[k], merged_K[k] = first + m, 1.0
             n_branches_C[c] = 1
             c, k = c + 1, k + 1
@@ -169,7 +170,7 @@ def merge(  # type: ignore[no-untyped-def]
                 for i in range(start_J[j], start_J[j + 1]):
                     target = succ_K[i]
                     at = k
-                    if k > low and target_K[k - 1] >= target:  # else it belongs at the end, as most do
+                    if k > low and target_K[k - 1] >= target:  # else it goes to the end, as most do
                         at = low + np.searchsorted(target_K[low:k], target)
                     if at < k and target_K[at] == target:
                         merged_K[at] += prob_K[i]

@@ -1,11 +1,12 @@
 """Models as text in Storm's DRN format: one line for each state, choice and branch.
 
-Numbers are written so that they are read back as they were: each distinct probability by Python's ``repr``. (Storm's own
-exporter keeps ten digits.) A kernel puts a block of lines into a buffer of bytes.
+Numbers are written so that reading returns exactly the same: each distinct probability by Python's ``repr``. (Storm's own
+exporter keeps ten digits.) A kernel writes a block of lines into a buffer of bytes.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,12 +27,13 @@ _STATE, _CHOICE, _BRANCH, _COLON = (
 )
 
 
-def write_drn(dag: Dag, path: Any, **options: Any) -> ExportedModel:
+def write_drn(dag: Dag, path: str | os.PathLike[str], **options: Any) -> ExportedModel:
+    """Write the model as DRN; ``options`` are those of :func:`export`."""
     return export(dag, path, DrnWriter, **options)
 
 
 class DrnWriter:
-    """Begins with room for the header, which tells numbers that are known only at the end."""
+    """Leaves room for the header, which has numbers that are known only at the end."""
 
     def __init__(self, file: BinaryIO, folder: Path, content: Content) -> None:
         self._file, self._content = file, content
@@ -62,7 +64,7 @@ class DrnWriter:
         self._file.write(self._header(n_choices, count, padding=self._room - len(header)))
 
     def _labels(self, block: ChoiceBlock) -> tuple[Texts, IndexArray]:
-        """The texts of labels that occur in a block, and which of them each state has."""
+        """The distinct label texts of a block, and the number of each state's text."""
         bits_MX = np.zeros((len(block.kind_M), 0), np.uint8) if block.attained_MX is None else block.attained_MX
         is_first_M = np.arange(len(bits_MX)) + block.first == 0
         distinct_NX, label_M = np.unique(
@@ -77,13 +79,13 @@ class DrnWriter:
         return Texts.of(texts), label_M.ravel()
 
     def _header(self, n_choices: int, count: LabelCount, padding: int = 0) -> bytes:
-        """Comments for people, and what Storm wants to know."""
+        """Comments for people, and the header that Storm expects."""
         content = self._content
         tool, version = content.tool
         remarks = [f"{content.title}, exported by {tool} {version}", *content.remarks]
         remarks += [f"{label.name}: {label.meaning}" for label in content.labels]
         if count.never:
-            remarks.append(f"Labels that no state has, and that Storm does not know: {_listed(count)}")
+            remarks.append(f"Labels that no state has, so Storm does not know them: {_listed(count)}")
         lines = [*(f"// {' '.join(remark.split())}" for remark in remarks), "//" + " " * padding]
         lines += ["@type: MDP", "@value_type: double", "@parameters", "", "@reward_models", ""]
         lines += ["@nr_states", str(content.n_states), "@nr_choices", str(n_choices), "@model", ""]
@@ -118,7 +120,7 @@ def put_bytes(word_L, first, last, out_L, at):  # type: ignore[no-untyped-def]
 
 @inlined
 def put_number(number, out_L, at):  # type: ignore[no-untyped-def]
-    """Decimal digits of a number that is not negative."""
+    """Write the decimal digits of a nonnegative number."""
     digits, rest = 1, number // 10
     while rest > 0:
         digits, rest = digits + 1, rest // 10
@@ -133,7 +135,7 @@ def put_lines(  # type: ignore[no-untyped-def]
     first, label_M, label_L, label_start_N, n_choices_M, name_C, name_L, name_start_N, n_branches_C, target_K, prob_K,
     number_L, number_start_N, state_L, choice_L, branch_L, colon_L, out_L,
 ):  # fmt: skip
-    """Put the lines of M states with all their choices and branches; return how many bytes that took."""
+    """Write the lines of M states with all their choices and branches; return the number of bytes."""
     at, c, k = 0, 0, 0
     for m in range(label_M.size):
         at = put_bytes(state_L, 0, state_L.size, out_L, at)

@@ -1,4 +1,4 @@
-"""Labels of states: who has attained what, and where the model comes to its end."""
+"""Labels of states: goals that humans have attained, and where the model ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from empo_bi.export.choices import HORIZON, TERMINAL, ChoiceBlock
 
 ENDS = {"terminal": TERMINAL, "horizon": HORIZON}
 MEANING_OF_ENDS = {
-    "terminal": "nothing follows, so the model stays there",
+    "terminal": "no successors, so the model stays there",
     "horizon": "first reached on the last level, where the run ends, so the model stays there",
 }
 
 
 @dataclass(frozen=True)
 class GoalLabel:
-    """``goal_0_3``: human 0 (an agent) has attained its goal number 3; ``column`` is its bit, ``text`` how it prints."""
+    """``goal_0_3``: human 0 (an agent) has attained its goal number 3; ``column`` is its bit, ``text`` its ``repr``."""
 
     name: str
     human: int
@@ -33,20 +33,20 @@ class GoalLabel:
 
 
 def goal_labels(dag: Dag) -> list[GoalLabel]:
-    """A label for each goal of each human, where goals are the same in every state; else none."""
+    """A label for each goal of each human if goals are the same in every state; else none."""
     if dag.goals is None:
         return []
     found = []
     for h, (human, names) in enumerate(zip(dag.goals.humans, dag.goals.names, strict=True)):
         for g, name in enumerate(names):
-            if name != "None":  # which fills up the list of a human who has fewer goals than others
+            if name != "None":  # padding for humans who have fewer goals than others
                 text = " ".join(name.split())
                 found.append(GoalLabel(f"goal_{human}_{g}", human, g, h * dag.goals.n_goals + g, text))
     return found
 
 
 class LabelCount:
-    """How many states have each label, counted as blocks come by."""
+    """Counts the states that have each label, block by block."""
 
     def __init__(self, labels: list[GoalLabel]) -> None:
         self.labels = labels

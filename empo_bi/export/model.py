@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 from empo_bi._version import __version__
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.errors import StoreMismatchError
-from empo_bi.export.choices import ChoiceBlock, Choices
+from empo_bi.export.choices import ChoiceBlock, Choices, Deciding
 from empo_bi.export.labels import MEANING_OF_ENDS, GoalLabel, LabelCount, goal_labels
 from empo_bi.export.model_states import ModelStates
 from empo_bi.runtime.atomic_write import atomic_write, checked_place
@@ -23,11 +24,11 @@ from empo_bi.runtime.wording import counted
 
 @dataclass(frozen=True)
 class Content:
-    """What writers are told before the first block comes.
+    """What writers know before the first block.
 
     Attributes
     ----------
-    title, remarks : the world, and sentences on what the model is, for people
+    title, remarks : the world, and sentences for people about the model
     n_states : int
     choices : Choices
     labels : of goals
@@ -58,9 +59,10 @@ MakeWriter = Callable[[BinaryIO, Path, Content], Writer]
 
 @quiet_unless_shown
 def export(
-    dag: Dag, path: Any, writer_for: MakeWriter, *, deciding: Any, unrolled: bool, overwrite: bool, progress: bool
-) -> ExportedModel:
-    """Write a model; ``writer_for`` gets the open file, its folder for temporary files, and what is to be told of it."""
+    dag: Dag, path: str | os.PathLike[str], writer_for: MakeWriter, *, deciding: Deciding, unrolled: bool, overwrite: bool,
+    progress: bool,
+) -> ExportedModel:  # fmt: skip
+    """Write a model; ``writer_for`` is called with the open file, its folder (for temporary files), and the content."""
     file = checked_place(path, overwrite)
     if not dag.is_finished or not dag.is_usable:
         raise StoreMismatchError(f"{dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
@@ -96,14 +98,14 @@ def _remarks(dag: Dag, states: ModelStates, choices: Choices) -> list[str]:
         kind = "A state is a state of the DAG, numbered level after level."
     else:
         kind = (
-            f"A state is a body (a state but for its step): properties are exact with a bound of {dag.horizon} steps at "
-            "most from the initial state, of so many fewer from a state that is met later."
+            f"A state is a body (a state without its step): properties with a step bound are exact up to {dag.horizon} "
+            "steps from the initial state, and up to the remaining steps from later states."
         )
     n_agents = len(choices.deciding) + len(choices.others)
     who = f"{counted(n_agents, 'agent')}, numbered from 0. " if n_agents else ""
     if choices.others:
-        named = "nobody" if not choices.deciding else f"agents {', '.join(map(str, choices.deciding))}"
-        who += f"{named[0].upper()}{named[1:]} decide; all actions of the others are equally likely."
+        deciding = f"Agents {', '.join(map(str, choices.deciding))} decide" if choices.deciding else "No agent decides"
+        who += f"{deciding}; all actions of the others are equally likely."
     else:
         who += "All agents decide: a choice is an action of each, in the order of agents."
     ends = [f"{name}: {meaning}" for name, meaning in MEANING_OF_ENDS.items()]

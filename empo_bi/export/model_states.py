@@ -1,8 +1,8 @@
-"""Which states an exported model has, how they are numbered, and what follows each, in blocks.
+"""The states of an exported model, their numbers, and the successors of each, in blocks.
 
-A model checker counts steps by itself, so a *body* (a state but for its step) need not be there once for each level. That is
-exact, for properties with a bound of at most the horizon, where nothing but the horizon depends on the step:
-:func:`bodies_suffice`. Elsewhere a state of the model is a state of the DAG.
+A model checker counts steps itself, so one state for each *body* (a state without its step) is enough. That is exact for
+properties bounded by the horizon, if nothing but the horizon depends on the step: :func:`bodies_suffice`. Otherwise a state
+of the model is a state of the DAG.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from empo_bi.dag.dag import ATTAINED, Dag
 from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, Rows, as_array, places_in
 
-BLOCK_PAIRS = 1 << 19  # (state, profile) pairs at a time: a few dozen MB, all told
+BLOCK_PAIRS = 1 << 19  # (state, profile) pairs at a time: a few dozen MB in all
 
 
 @dataclass(frozen=True)
 class StateBlock:
-    """M states with consecutive numbers, and what follows them.
+    """M states with consecutive numbers, and their successors.
 
     Attributes
     ----------
-    first : the number of the first of them
-    level : the level that they are on; of bodies, the first one
-    count_MJ : (M, J) int64, successors of each (state, profile); 0 where nothing follows
+    first : the number of the first state
+    level : their level; for bodies, the first level that has them
+    count_MJ : (M, J) int64, the number of successors of each (state, profile)
     succ_K : (K,) int64, numbers of the successors
     prob_K : (K,) float64
     attained_MX : (M, X) uint8, one bit per (human, goal), or None without goals
     n_of_level : how many states this level adds
-    is_last : whether this block has the last of them
+    is_last : whether this is the last block of the level
     """
 
     first: int
@@ -46,7 +46,7 @@ class StateBlock:
 
 
 def bodies_suffice(dag: Dag) -> bool:
-    """Whether states that differ by the step only are alike, but for the horizon: in what follows and what is attained."""
+    """Whether states that differ only in their step have the same successors and goals, apart from the horizon."""
     return dag.shares_bodies and _ends_ignore_the_step(dag) and _goals_ignore_the_step(dag)
 
 
@@ -68,7 +68,7 @@ def _goals_ignore_the_step(dag: Dag) -> bool:
         return True
     if goals.is_stored and all(dag.levels.part(t, ()).attained_by_body for t in range(dag.horizon + 1)):
         return True
-    # Goals of users may look at the step; whether they do is seen from what they said.
+    # Users' goals may look at the step; their answers show whether they do.
     known_BX: ByteArray | None = None
     for t in range(dag.horizon + 1):
         attained_SX, piece = dag.attained(t), dag.levels.part(t, ATTAINED)
@@ -118,7 +118,7 @@ class ModelStates:
                 first += len(rows.count_MJ)
 
     def _states_of(self, t: int) -> tuple[IndexArray, ByteArray | None]:
-        """Places on level ``t`` of the states that it adds to the model, ascending, and what is attained there."""
+        """Places on level ``t`` of the states that it adds to the model, ascending, and their attainment bits."""
         dag, piece = self._dag, self._dag.levels.part(t, ATTAINED)
         if self.is_unrolled:
             return np.arange(len(piece.members), dtype=np.int64), dag.attained(t)
@@ -142,7 +142,7 @@ class ModelStates:
         return number_B
 
     def _rows(self, t: int, place_M: IndexArray) -> Rows:
-        """What follows some states of level ``t``, given by ascending places; no successors where nothing follows."""
+        """The successors of the states of level ``t`` at ``place_M``, which ascend; none for terminal states."""
         n_profiles = self._dag.n_profiles
         parts = [(block.place_M, _rows_of(block, n_profiles)) for block in self._blocks.of_states(t, place_M)]
         count_MJ = np.zeros((len(place_M), n_profiles), dtype=np.int64)
@@ -154,7 +154,7 @@ class ModelStates:
             np.concatenate([part.succ_K for _, part in parts]),
             np.concatenate([part.prob_K for _, part in parts]),
         )
-        if (np.diff(place_N) < 0).any():  # bodies that ended at first were expanded later, in another slice
+        if (np.diff(place_N) < 0).any():  # bodies that ended when first found were expanded later, in another slice
             order = np.argsort(place_N)
             place_N, rows = place_N[order], rows.permuted(order)
         count_MJ[np.searchsorted(place_M, place_N)] = rows.count_MJ

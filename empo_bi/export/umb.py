@@ -1,17 +1,18 @@
-"""Models as an archive of plain arrays in the UMB format ("unified Markov binary"), which Storm and others read.
+"""Models as an archive of plain arrays in the UMB format ("unified Markov binary"), which Storm and other tools read.
 
-A tar file: ``index.json`` first, then arrays, little-endian, offsets as in CSR. Arrays grow in temporary files without a
-name, which go with the process whatever becomes of it, and are put into the archive at the end.
+A tar file: ``index.json`` first, then little-endian arrays, with offsets as in CSR. Arrays grow in nameless temporary files,
+which vanish with the process, and are put into the archive at the end.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +24,14 @@ from empo_bi.export.choices import ChoiceBlock
 from empo_bi.export.labels import ENDS, MEANING_OF_ENDS, LabelCount, has_attained
 from empo_bi.export.model import Content, export
 
+Array = npt.NDArray[np.number] | BoolArray
+
 FORMAT_VERSION, FORMAT_REVISION = 1, 0
-_BITS = 64  # bits come in words of so many
+_BITS = 64  # bits per word
 
 
-def write_umb(dag: Dag, path: Any, **options: Any) -> ExportedModel:
+def write_umb(dag: Dag, path: str | os.PathLike[str], **options: Any) -> ExportedModel:
+    """Write the model as UMB; ``options`` are those of :func:`export`."""
     return export(dag, path, UmbWriter, **options)
 
 
@@ -38,39 +42,39 @@ class GrowingArray:
         self.file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by the writer)
         self._dtype = np.dtype(dtype).newbyteorder("<")
 
-    def append(self, values: npt.NDArray[Any]) -> None:
+    def append(self, values: Array) -> None:
         self.file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
 
 
 class GrowingOffsets(GrowingArray):
-    """Where runs begin, from their lengths: 0, and the end of each."""
+    """Offsets of consecutive runs, from their lengths: 0, then the end of each run."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, np.uint64)
         self._end = 0
         super().append(np.zeros(1))
 
-    def append(self, values: npt.NDArray[Any]) -> None:
-        ends: IndexArray = self._end + np.cumsum(values)
+    def append(self, values: Array) -> None:
+        ends: IndexArray = self._end + np.cumsum(values, dtype=np.int64)
         super().append(ends)
         self._end = int(ends[-1]) if len(ends) else self._end
 
 
 class GrowingBits(GrowingArray):
-    """Yes or no for each state, one bit each, the first in the lowest one."""
+    """One bit for each state, the first state in the lowest bit."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, np.uint8)
         self._left: BoolArray = np.zeros(0, dtype=np.bool_)  # that do not yet fill a byte
 
-    def append(self, values: npt.NDArray[Any]) -> None:
+    def append(self, values: Array) -> None:
         bits = np.concatenate([self._left, values])
         whole = len(bits) // 8 * 8
         super().append(np.packbits(bits[:whole], bitorder="little"))
         self._left = bits[whole:]
 
     def fill_up(self) -> None:
-        """Zeros to the end of the last word."""
+        """Append zeros up to the end of the last word."""
         super().append(np.packbits(self._left, bitorder="little"))
         super().append(np.zeros(-self.file.tell() % (_BITS // 8)))
 
@@ -89,7 +93,7 @@ class UmbWriter:
         self._labels = {name: GrowingBits(folder) for name in [*(label.name for label in content.labels), *ENDS]}
 
     def add(self, block: ChoiceBlock) -> None:
-        values: tuple[npt.NDArray[Any], ...] = (
+        values: tuple[Array, ...] = (
             block.n_choices_M,
             block.n_branches_C,
             block.target_K,
@@ -105,7 +109,7 @@ class UmbWriter:
             self._labels[name].append(block.kind_M == kind)
 
     def finish(self, n_choices: int, n_branches: int, count: LabelCount) -> None:
-        files: dict[str, Any] = {name: array.file for name, array in self._arrays.items()}
+        files: dict[str, IO[bytes]] = {name: array.file for name, array in self._arrays.items()}
         shown = {name: bits for name, bits in self._labels.items() if count.counts[name]}
         for bits in (self._is_initial, *shown.values()):
             bits.fill_up()
@@ -129,7 +133,7 @@ class UmbWriter:
         for bits in self._labels.values():
             bits.file.close()
 
-    def _index(self, n_choices: int, n_branches: int, count: LabelCount) -> dict[str, Any]:
+    def _index(self, n_choices: int, n_branches: int, count: LabelCount) -> dict[str, object]:
         content = self._content
         tool, version = content.tool
         meanings = {label.name: label.meaning for label in content.labels} | MEANING_OF_ENDS

@@ -1,4 +1,4 @@
-"""What is stored how: bytes of the same numbers as dense float64, dense float32, packed, and compressed."""
+"""Bytes of the same numbers stored in four ways: dense float64, dense float32, packed, and compressed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAYS = ("dense float64", "dense float32", "packed", "compressed")
 
 @dataclass(frozen=True)
 class Account:
-    """One kind of numbers, stored in each way; ``compressed`` is None for what is not on disk."""
+    """Bytes of one kind of numbers, stored in each way; ``compressed`` is None for what is not on disk."""
 
     name: str
     dense_float64: int
@@ -30,9 +30,9 @@ class Account:
 class MemoryReport:
     """Accounts of a DAG or a solution.
 
-    *Dense* has one number for each state (and profile, successor, human, goal, action), as an array of that type; *packed*
-    is what empo_bi works with: bodies instead of states, bits for goals, narrow types, nothing for what is trivial;
-    *compressed* is what is on disk.
+    *Dense* has one number for each state (and profile, successor, human, goal, action); *packed* is what empo_bi works
+    with: bodies instead of states, bits for goals, narrow types, nothing for what is trivial; *compressed* is what is on
+    disk.
     """
 
     title: str
@@ -65,7 +65,7 @@ class MemoryReport:
 
 
 def obvious_bytes(n_states: int, n_profiles: int, n_transitions: int, n_columns: int) -> Mapping[str, int]:
-    """What the obvious data structures would take, as Python itself reckons: dictionaries, tuples and small arrays.
+    """Bytes that the obvious data structures would take: dictionaries, tuples and small arrays.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A guard that looks at the machine's memory while work goes on, and gives back, waits or stops when little is left."""
+"""Watches the machine's memory during work; frees caches, pauses or stops when little is left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GiveBack = Callable[[], None]
 
 
 def check_monitor(**given: float) -> None:
-    """Share, interval and duration, in this order, by the names that the caller has for them."""
+    """Check share, interval and duration, in this order, under the names that the caller uses."""
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float | np.number):
             raise TypeError(f"{name}={short_repr(value)} is a {type(value).__name__}; give a number")
@@ -35,24 +35,24 @@ def check_monitor(**given: float) -> None:
 class MemoryMonitor:
     """Watches the machine's memory, or the container's, whichever is tighter.
 
-    When little is left, work gives back its caches and goes on in smaller blocks; if that is not enough, it pauses until
-    there is room; if there is none in the end, it stops. Levels that were finished on disk are kept, and the same call
-    continues there.
+    When little memory is left, work frees its caches and continues in smaller blocks; if that is not enough, it pauses
+    until there is room; if there is still none after the pause, it stops. Levels finished on disk are kept, and the same
+    call continues from there.
 
     Parameters
     ----------
     min_free_fraction : float between 0 and 1
-        Below this share of free memory something is done; 0 switches the monitor off.
+        The share of memory that must stay free; 0 switches the monitor off.
     check_interval : int
-        States between two looks; there are never more than four looks a second.
+        States between two checks; there are never more than four checks a second.
     pause_duration : float, seconds
-        How long to wait for memory to become free. It goes on as soon as there is room; if there is none by then,
+        How long to wait for free memory. Work continues as soon as there is room; if there is none by then,
         :class:`MemoryPressureError` is raised, which is also a ``KeyboardInterrupt``.
     verbose : bool
-        Say what is done, and why.
+        Log what is done, and why.
     enabled : bool
     ceiling : int, float or str, optional
-        Take the machine for one with so much memory, ``"8GB"`` say. What others use counts, as it would there.
+        Behave as on a machine with this much memory, for example ``"8GB"``. Memory of other processes counts.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class MemoryMonitor:
     def check(
         self, step: int, force: bool = False, *, give_back: GiveBack | None = None, between: GiveBack | None = None
     ) -> None:
-        """Look, if ``check_interval`` steps have passed since the last look, and do something if memory is short.
+        """Check, if ``check_interval`` steps have passed since the last check, and act if memory is low.
 
-        ``give_back`` is called first: it lets go of what can be had again. ``between`` is called while it waits, and may
-        raise.
+        ``give_back`` is called first: it frees what can be read or computed again. ``between`` is called while waiting,
+        and may raise.
         """
         if not self.enabled or not (force or self._is_time(step)):
             return
@@ -103,9 +103,9 @@ class MemoryMonitor:
             self._relieve(give_back, between)
 
     def _is_time(self, step: int) -> bool:
-        """Compiled kernels do a hundred states in a fraction of a millisecond; more than four looks a second would cost."""
+        """At most four checks a second: compiled kernels do a hundred states in a fraction of a millisecond."""
         now = time.monotonic()
-        if step < self._last_step:  # somebody counts from the beginning again
+        if step < self._last_step:  # other work, which counts from the beginning
             self._next_step = step
         self._last_step = step
         if step < self._next_step or now < self._next_look:
@@ -115,7 +115,7 @@ class MemoryMonitor:
 
     def _relieve(self, give_back: GiveBack | None, between: GiveBack | None) -> None:
         if give_back is not None:
-            self._say("giving back caches, and going on in smaller blocks")
+            self._say("freeing caches and continuing in smaller blocks")
             give_back()
             trim()
             if not self.is_memory_low():
@@ -127,24 +127,24 @@ class MemoryMonitor:
             if between is not None:
                 between()
             if not self.is_memory_low():
-                self._say("going on", is_short=False)
+                self._say("continuing", is_low=False)
                 return
         if self.is_memory_low():
             raise MemoryPressureError(
-                f"memory is short: {self._situation()}, also after a pause of {self.pause_duration:.0f} s. Close other "
+                f"memory is low: {self._situation()}, even after a pause of {self.pause_duration:.0f} s. Close other "
                 "programs, keep levels on disk (out=PATH, where the same call continues), or lower min_free_memory_fraction"
             )
 
     def _situation(self) -> str:
-        return f"{self.min_free_fraction:.0%} should be free, {self.get_free_memory_fraction():.1%} are"
+        return f"{self.min_free_fraction:.0%} free memory required, {self.get_free_memory_fraction():.1%} available"
 
-    def _say(self, what: str, *, is_short: bool = True) -> None:
+    def _say(self, what: str, *, is_low: bool = True) -> None:
         if self.verbose:
-            text = f"memory is short ({self._situation()}): {what}" if is_short else f"there is memory again: {what}"
+            text = f"memory is low ({self._situation()}): {what}" if is_low else f"memory is available again: {what}"
             _log.warning("%s", text)
 
 
 def check_memory(step: int, min_free_fraction: float = 0.1, check_interval: int = 100, pause_duration: float = 60.0) -> None:
-    """One look, every ``check_interval`` steps, as :class:`MemoryMonitor` does it."""
+    """Check once every ``check_interval`` steps, as :class:`MemoryMonitor` does."""
     if step % check_interval == 0:
         MemoryMonitor(min_free_fraction, check_interval, pause_duration).check(step, force=True)

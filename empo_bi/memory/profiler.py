@@ -1,4 +1,4 @@
-"""Snapshots of what a process holds while it works, and a report of them: a timeline, the owners, and whether it leaks."""
+"""Snapshots of a process's memory while it works, and a report: a timeline, the owners, and whether memory leaks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,26 +15,29 @@ from empo_bi.runtime.atomic_write import atomic_write
 from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
 from empo_bi.runtime.machine import resident_bytes, worker_bytes
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Owners = Callable[[], Mapping[str, int]]
 
-_LEAK_BYTES, _LEAK_SHARE = 20_000_000, 0.1  # what has to be unexplained, at least, before somebody is alarmed
+_LEAK_BYTES, _LEAK_SHARE = 20_000_000, 0.1  # unexplained growth below this is not called a leak
 _REST = "Python, libraries and the rest"
 _LINES = 5  # of source, with tracemalloc
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was held at some moment.
+    """Memory at one moment.
 
     Attributes
     ----------
     seconds : since the profile began
     doing, level, n_states : what had just been done
     resident : bytes of the process, Python and libraries included
-    workers : bytes that worker processes have for themselves
+    workers : bytes of worker processes that they do not share
     owners : bytes of arrays, by what they are for
     lines : the largest lines of source, if Python's allocations are traced
-    highest : the most that was resident at any look since the moment before
+    highest : the most that was resident at any check since the previous snapshot
     """
 
     seconds: float
@@ -49,25 +52,25 @@ class Snapshot:
 
     @property
     def most(self) -> int:
-        """The most that process and workers held at or before this moment."""
+        """The most that process and workers held since the previous snapshot."""
         return max(self.resident, self.highest) + self.workers
 
     @property
     def unexplained(self) -> int:
-        """What is neither an array of ours nor in a worker: Python, libraries, and what may leak."""
+        """What no array of ours accounts for: Python, libraries, and possible leaks."""
         return self.resident - sum(self.owners.values())
 
 
 @dataclass
 class MemoryProfiler:
-    """Takes a snapshot every so many levels, while a world is enumerated and solved.
+    """Takes a snapshot every few levels while a world is enumerated and solved.
 
     Parameters
     ----------
     interval : int
         Levels from one snapshot to the next.
     limit : int, float or str, optional
-        A limit to be drawn into the picture.
+        A limit to draw in the picture.
     trace : bool
         Also trace Python's own allocations (``tracemalloc``), which makes worlds written in Python several times slower.
 
@@ -96,11 +99,11 @@ class MemoryProfiler:
             tracemalloc.start()
 
     def sample(self) -> None:
-        """Look how much is held in the middle of a level, which may be more than at its end."""
+        """Check memory in the middle of a level, where it may be higher than at its end."""
         self._highest = max(self._highest, resident_bytes())
 
     def snapshot(self, doing: str, level: int, n_states: int, owners: Mapping[str, int], *, is_due: bool = False) -> None:
-        """Take one, if it is time for one, or ``is_due`` says so."""
+        """Take a snapshot if ``interval`` levels have passed, or if ``is_due``."""
         self._calls += 1
         if (self._calls - 1) % self.interval and not is_due:
             return
@@ -120,15 +123,16 @@ class MemoryProfiler:
 
     @property
     def peak(self) -> Snapshot:
-        """The one with the most memory."""
+        """The snapshot with the most memory."""
         return max(self.snapshots, key=lambda snapshot: snapshot.most)
 
     @property
     def leaks(self) -> bool:
-        """Whether what nobody accounts for kept growing through the second half of the snapshots.
+        """Whether unexplained memory kept growing through the second half of the snapshots.
 
-        The first half does not count: code is loaded and caches fill. What counts is by how much the last quarter is above
-        the quarter before it, each by its median, which noise does not move: over 20 MB, and over a tenth of the peak.
+        The first half does not count: code is loaded and caches fill. The median of the last quarter is compared with that
+        of the quarter before it, since noise hardly moves medians: a leak is a growth of over 20 MB and over a tenth of
+        the peak.
         """
         half = [snapshot.unexplained for snapshot in self.snapshots[len(self.snapshots) // 2 :]]
         if len(half) < 4:
@@ -137,12 +141,12 @@ class MemoryProfiler:
         return growth > max(_LEAK_BYTES, _LEAK_SHARE * self.peak.resident)
 
     def report(self) -> str:
-        """The whole profile as text: the timeline, the owners first and last and at the peak, and a verdict."""
+        """The whole profile as text: the timeline, the owners of memory, and a verdict on leaks."""
         if not self.snapshots:
-            return "no snapshots: nothing was enumerated or solved"
+            return "no snapshots, since nothing was enumerated or solved"
         peak, last = self.peak, self.snapshots[-1]
         limit = "" if self._limit is None else f"; limit: {as_text(self._limit)}"
-        verdict = "It kept growing to the end: THIS LOOKS LIKE A LEAK." if self.leaks else "No sign of a leak."
+        verdict = "It kept growing until the end: THIS LOOKS LIKE A LEAK." if self.leaks else "No sign of a leak."
         growth = last.unexplained - self.snapshots[0].unexplained
         changed = f"{'grew' if growth >= 0 else 'shrank'} by {as_text(abs(growth))}"
         parts = [
@@ -151,7 +155,7 @@ class MemoryProfiler:
             self._timeline(),
             self._owners(),
             *(["\n  ".join(["the largest lines of Python at the peak:", *peak.lines])] if peak.lines else []),
-            f"From the first to the last moment, what no array accounts for {changed}. {verdict}",
+            f"From the first to the last moment, memory that no array accounts for {changed}. {verdict}",
         ]
         return "\n\n".join(parts)
 
@@ -166,7 +170,7 @@ class MemoryProfiler:
         return "\n".join(lines)
 
     def _owners(self) -> str:
-        """Who holds how much: the largest first."""
+        """Memory by owner, the largest first."""
         chosen = self.snapshots[0], self.peak, self.snapshots[-1]
         lines = [f"{'owner':32} {'first':>10} {'at the peak':>12} {'last':>10} {'most':>10}"]
         for name in [*self.owners, _REST]:
@@ -177,7 +181,7 @@ class MemoryProfiler:
 
     @property
     def owners(self) -> list[str]:
-        """All that ever held something, the largest first."""
+        """All owners that ever held memory, the largest first."""
         names = dict.fromkeys(name for snapshot in self.snapshots for name in snapshot.owners)
         return sorted(names, key=lambda name: -max(s.owners.get(name, 0) for s in self.snapshots))
 
@@ -185,8 +189,8 @@ class MemoryProfiler:
         step = -(-len(self.snapshots) // most)
         return [*self.snapshots[::step], *([self.snapshots[-1]] if (len(self.snapshots) - 1) % step else [])]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Owners stacked, resident memory and the limit as lines, level after level. Needs the extra ``analysis``."""
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Plot memory by level: owners stacked, resident memory and limit as lines. Needs the extra ``analysis``."""
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -216,7 +220,7 @@ class MemoryProfiler:
         return ax
 
     def write(self, folder: Path) -> list[Path]:
-        """``memory_profile.txt``, and ``memory_profile.png`` where matplotlib is installed. Returns what was written."""
+        """Write ``memory_profile.txt`` and, if matplotlib is installed, ``memory_profile.png``; returns their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         text = folder / "memory_profile.txt"
         with atomic_write(text) as unfinished:
@@ -227,17 +231,17 @@ class MemoryProfiler:
             from matplotlib.figure import Figure
         except ImportError:
             return [text]
-        figure = Figure(figsize=(9, 4.5), layout="constrained")  # none of pyplot's, which notebooks would show
+        figure = Figure(figsize=(9, 4.5), layout="constrained")  # not pyplot's, which notebooks would show
         self.plot(figure.add_subplot())
         with atomic_write(folder / "memory_profile.png") as unfinished:
             figure.savefig(unfinished, dpi=120)
         return [text, folder / "memory_profile.png"]
 
 
-def profiler_of(asked: Any, limit: int | None = None) -> MemoryProfiler | None:
-    """What an option ``memory_profile`` asks for: a profiler, one that draws the limit, or none."""
-    if asked is None or isinstance(asked, bool):
-        return MemoryProfiler(limit=limit) if asked else None
-    if not isinstance(asked, MemoryProfiler):
-        raise TypeError(f"memory_profile={asked!r}; give True, False or a MemoryProfiler")
-    return asked
+def profiler_of(option: object, limit: int | None = None) -> MemoryProfiler | None:
+    """The profiler that an option ``memory_profile`` asks for: the given one, a new one for True, or none."""
+    if option is None or isinstance(option, bool):
+        return MemoryProfiler(limit=limit) if option else None
+    if not isinstance(option, MemoryProfiler):
+        raise TypeError(f"memory_profile={option!r}; give True, False or a MemoryProfiler")
+    return option

@@ -1,4 +1,4 @@
-"""What is looked at while work goes on: the limit, the machine, and a profile if there is to be one."""
+"""Checks during work: the memory limit, the machine's memory, Ctrl-C, and the memory profile if there is one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Watch:
 
     Parameters
     ----------
-    doing : what messages call the work
-    remedy : what they recommend
+    doing : the work, as messages call it
+    remedy : what messages recommend
 
     Attributes
     ----------
-    give_back : lets go of what can be had again
-    owners : tells what arrays are held
-    after_block : told of states that are done
-    interrupts : whether Ctrl-C was pressed meanwhile
+    give_back : frees what can be read or computed again
+    owners : bytes of the arrays in memory, by purpose
+    after_block : called with the number of states that are done
+    interrupts : whether Ctrl-C was pressed
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class Watch:
         self._n_done, self._level = 0, 0
 
     def also(self, doing: str) -> Watch:
-        """The same for other work, under the same limit and in the same profile."""
+        """A watch for other work, with the same limit and profile."""
         other = Watch(doing, self._remedy, budget=self.budget, monitor=self._monitor, profiler=self._profiler)
         other.interrupts = self.interrupts
         return other
 
     def forget(self) -> None:
-        """Let go of those who were watched."""
+        """Drop the references to what was watched."""
         self.give_back, self.owners, self.after_block = None, dict, None
 
     def look(self, n_states: int = 0, more: int = 0) -> None:
-        """After ``n_states`` more states; ``more`` bytes are about to be allocated."""
+        """Check, after ``n_states`` more states and before ``more`` bytes are allocated."""
         self._n_done += n_states
         if self.after_block is not None:
             self.after_block(n_states)
@@ -65,14 +65,14 @@ class Watch:
             self._profiler.sample()
         if self.budget.is_exceeded(more):
             self._relieve()
-            if self._profiler is not None and self.budget.is_exceeded(more):  # how it ended belongs into the profile
+            if self._profiler is not None and self.budget.is_exceeded(more):  # the profile should show how it ended
                 self._profiler.snapshot(self._doing, self._level, n_states, self.owners(), is_due=True)
         self.budget.check(self._doing, self._remedy, more)
         if self._monitor is not None:
             self._monitor.check(self._n_done, give_back=self.give_back, between=self.interrupts.check)
 
     def _relieve(self) -> None:
-        """Before giving up: let go of what can be had again, and of what the C library keeps."""
+        """Before giving up: free what can be read or computed again, and what the C library keeps."""
         if self.give_back is not None:
             self.give_back()
         trim()

@@ -1,4 +1,4 @@
-"""How many states the levels to come will have, from those that have been seen."""
+"""Forecast of how many states later levels will have, from the levels that have been counted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy.typing as npt
 Series = npt.NDArray[np.float64]
 
 _LEAST_POINTS = 5  # levels to learn from
-_FEW_BODIES, _MANY_BODIES = 2e4, 2e5  # with fewer, most worlds have hardly begun to fill; with more, they are filling
-_STEEPEST = 5.0  # the power of the step that growth may follow as long as a world is young
+_FEW_BODIES, _MANY_BODIES = 2e4, 2e5  # with fewer, growth has hardly begun in most worlds; with more, it slows down
+_STEEPEST = 5.0  # the exponent of the fastest growth, as a power of the step, at the beginning
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A series of which the first ``n_seen`` numbers were seen; three guesses at the others."""
+    """A series whose first ``n_seen`` numbers were counted; three forecasts of the others."""
 
     low: Series
     likely: Series
@@ -49,27 +49,27 @@ class Forecast:
 
 
 def extrapolated(seen: Sequence[float], length: int) -> Forecast:
-    r"""New bodies by level, continued to some length.
+    r"""New bodies by level, continued to a given length.
 
-    Reachable states grow like a power of the step until the world is full; when that will be, the first levels do not tell.
-    So the guesses are: the world is full now; nobody knows, which is a geometric mean of an early end (a decay within a
-    quarter of the levels seen) and of a late one (a parabola in :math:`\ln t, \ln n`); and, as the highest, the mean of that
-    and of growth that goes on (the same, or a straight line), at least as many as on the last level. The fewer bodies were
-    seen, the nearer is the mean to a late end, and the highest guess to :math:`t^5`.
+    Reachable states grow like a power of the step until all are found; the first levels do not show when that will be. The
+    low forecast is that all have been found now. The likely one is a geometric mean of an early end (decay within a quarter
+    of the levels counted) and a late end (a parabola in :math:`\ln t, \ln n`). The high one is the mean of the likely one
+    and of continued growth (the same parabola, or a straight line), and never less than on the last level. The fewer bodies
+    were counted, the closer the likely forecast is to a late end, and the high one to :math:`t^5`.
 
-    On the shipped worlds, the number of states one doubling ahead is in the range in nine cases of ten, and the likely
-    number right within a factor 1.5 in seven cases of ten.
+    On the shipped worlds, the number of states at twice the counted horizon is in the range in nine cases of ten, and the
+    likely number is right within a factor of 1.5 in seven cases of ten.
     """
     known = np.asarray(seen, dtype=np.float64)[:length]
     if len(known) == length:
         return Forecast(known, known, known, length)
     t = np.arange(len(known), length, dtype=np.float64) + 1
     nothing, flat = np.zeros(len(t)), np.full(len(t), known[-1])
-    if known[-1] == 0:  # the world is full
+    if known[-1] == 0:  # all states have been found
         return _forecast(known, nothing, nothing, nothing)
     youth = _youth(known)
     steep = flat * (t / len(known)) ** (_STEEPEST * youth)
-    if len(known) < _LEAST_POINTS:  # nothing to learn from
+    if len(known) < _LEAST_POINTS:  # too little to learn from
         return _forecast(known, nothing, flat, steep)
     early, late, straight = flat * np.exp(-4 * (t - len(known)) / len(known)), _parabola(known, t), _line(known, t)
     weight = 0.5 + 0.35 * youth**2
@@ -78,7 +78,7 @@ def extrapolated(seen: Sequence[float], length: int) -> Forecast:
 
 
 def _youth(known: Series) -> float:
-    """From 1, hardly anything was seen yet, to 0."""
+    """1 if few bodies were counted, falling to 0 for many."""
     return float(np.interp(np.log(max(1.0, known.sum())), np.log([_FEW_BODIES, _MANY_BODIES]), [1.0, 0.0]))
 
 
@@ -88,14 +88,14 @@ def _forecast(known: Series, low: Series, likely: Series, high: Series) -> Forec
 
 
 def _line(known: Series, t: Series) -> Series:
-    """Straight on, from the last point, with the slope of the last third."""
+    """A straight line from the last point, with the slope of the last third, in logarithms."""
     first = max(1, min(int(len(known) * 2 / 3), len(known) - 3))
     slope = np.polyfit(np.log(np.arange(first, len(known)) + 1.0), _logs(known[first:]), 1)[0]
     return np.asarray(known[-1] * (t / len(known)) ** slope)
 
 
 def _parabola(known: Series, t: Series) -> Series:
-    """On in a bend, from the last point, with slope and curvature of the last two thirds; never bending up."""
+    """A parabola from the last point, with slope and curvature of the last two thirds, in logarithms; never convex."""
     first = max(1, min(int(len(known) / 3), len(known) - _LEAST_POINTS))
     x = np.log(np.arange(first, len(known)) + 1.0)
     curvature, slope, _ = np.polyfit(x - x[-1], _logs(known[first:]), 2)

@@ -1,4 +1,4 @@
-"""How to run a world: :func:`plan` says what each way will take, and which one fits."""
+"""How to run a world: :func:`plan` predicts the memory, disk and time of each way to run it, and which ways fit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from empo_bi.solving.argument_checks import checked_agents, checked_generator
 from empo_bi.sweep.memory_model import BLOCK_STATES, SweepShape, sizes_within
 from empo_bi.sweep.phases import wants_double
 from empo_bi.world.as_model import Model, as_model
+from empo_bi.world.goals import PossibleGoalGenerator
 from empo_bi.world.model import World
 
-_SPEED = Range(0.7, 1.1, 2.0)  # a long sweep against a short one: tables outgrow the cache, machines are noisy
-_FULLER = 4.5  # so much worse do values of a whole run compress than those of its first levels, which are mostly 0
-_FULLEST = 0.5  # and this is the worst that they do
+_SPEED = Range(0.7, 1.1, 2.0)  # time per state, long sweeps against short ones: tables outgrow the cache, machines are noisy
+_FULLER = 4.5  # how much larger the values of a whole run are on disk than those of its first levels, which are mostly 0
+_FULLEST = 0.5  # bytes on disk for each byte in memory, at worst
 _PER_LEVEL = Range(0.01, 0.03, 0.1)  # seconds to write a level to disk, however small it is
-_ALLOCATOR = Range(0.95, 1.05, 1.15)  # what the process holds against what we count
+_ALLOCATOR = Range(0.95, 1.05, 1.15)  # memory of the process for each byte that we count
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,10 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to run, what it takes, and how to ask for it."""
+    """A way to run, what it takes, and the options of :func:`solve` for it."""
 
     name: str
-    options: Mapping[str, Any]
+    options: Mapping[str, str]
     memory: Range
     disk: Range
     seconds: Range
@@ -70,31 +71,31 @@ class Way:
 
 @dataclass(frozen=True)
 class Horizon:
-    """A horizon: how large the world is then, and the ways to run it."""
+    """A horizon: the size of the world up to it, and the ways to run it."""
 
     sizes: Sizes
     ways: Sequence[Way]
 
     @property
     def recommended(self) -> Way | None:
-        """The fastest way that fits, also if things are at the upper end of their ranges; None if none does."""
+        """The fastest way that fits even at the upper end of its range; None if there is none."""
         return next((way for way in self.ways if way.fits and way.name != _EXACT_WAY), None)
 
     @property
     def ways_by_memory(self) -> list[Way]:
-        """The most demanding first."""
+        """All ways, the one that needs the most memory first."""
         return sorted(self.ways, key=lambda way: -way.memory.likely)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What :func:`plan` found out. ``print(plan)`` shows it; ``print(plan.comparison())`` all ways to run.
+    """The result of :func:`plan`. ``print(plan)`` shows it; ``print(plan.comparison())`` shows all ways to run.
 
     Attributes
     ----------
     memory : bytes that may be used
-    horizons : one for each number of steps asked for
-    longest : the longest horizon that fits at all, None if even the shortest does not
+    horizons : one for each given number of steps
+    longest : the longest horizon that fits, None if even the shortest does not
     """
 
     title: str
@@ -105,14 +106,14 @@ class Plan:
 
     @property
     def recommended(self) -> Way | None:
-        """For the last of the horizons."""
+        """The recommended way for the longest of the horizons."""
         return self.horizons[-1].recommended
 
     def __str__(self) -> str:
         n_seen = len(self.probe.levels)
         lines = [
             f"{self.title}",
-            f"from a look at {n_seen} of {self.probe.n_levels} levels ({self.probe.n_bodies:,} bodies, "
+            f"{n_seen} of {self.probe.n_levels} levels counted ({self.probe.n_bodies:,} bodies, "
             f"{self.probe.seconds:.1f} s); {as_text(self.memory)} of memory",
             "",
             f"{'steps':>5}  {'states':>28}  {'transitions':>28}  way to run",
@@ -130,14 +131,14 @@ class Plan:
             return f"Recommended: {way.call}, which takes {_size(way.memory)}{disk} and {_time(way.seconds)}"
         steps = self.horizons[-1].sizes.steps
         if self.longest is None:
-            return f"{steps} steps do not fit into {as_text(self.memory)}, and no shorter horizon does: allow more memory"
+            return f"{steps} steps do not fit into {as_text(self.memory)}, nor does any shorter horizon; allow more memory"
         return (
-            f"{steps} steps do not fit into {as_text(self.memory)} in any way; {self.longest} steps do "
+            f"{steps} steps do not fit into {as_text(self.memory)}, however they are run; {self.longest} steps do "
             f"(max_steps={self.longest})"
         )
 
     def comparison(self) -> str:
-        """All ways to run each horizon, and by how much each needs less memory than the first."""
+        """All ways to run each horizon, and how much less memory each needs than the first."""
         lines = [f"{self.title}, {as_text(self.memory)} of memory"]
         for horizon in self.horizons:
             lines += ["", f"{horizon.sizes.steps} steps: {_count(horizon.sizes.states)} states"]
@@ -153,8 +154,8 @@ class Plan:
 
 
 _EXACT_WAY = "in memory, float64"
-# Name, options, in memory, bytes of a number in work and at rest, as tight as possible; the fastest first.
-_WAYS: list[tuple[str, dict[str, Any], bool, int, int, bool]] = [
+# Name, options, whether in memory, bytes of a number in arithmetic and in storage, whether tight; the fastest first.
+_WAYS: list[tuple[str, dict[str, str], bool, int, int, bool]] = [
     ("in memory, float16", {}, True, 4, 2, False),
     ("on disk", {"out": "RUNS"}, False, 4, 2, False),
     ("on disk, tight limit", {"out": "RUNS"}, False, 4, 2, True),
@@ -172,31 +173,30 @@ def plan(
     workers: int = 1,
     human_agent_indices: Sequence[int] | None = None,
     robot_agent_indices: Sequence[int] | None = None,
-    possible_goal_generator: Any = None,
+    possible_goal_generator: PossibleGoalGenerator | None = None,
     phase_2: bool = True,
     level_fct: LevelFunction | None = None,
     seconds: float = 10.0,
     max_levels: int | None = None,
     progress: bool = True,
 ) -> Plan:
-    """Predict, without solving, what a world will take, and recommend how to run it.
+    """Predict how much memory, disk and time a world will take, without solving it, and recommend how to run it.
 
-    Levels are counted, for a few seconds at most, which is often enough for all of them; a few thousand states are solved,
-    to see how fast that goes and how well it compresses. Levels that were not counted are forecast: all that depends on them
-    is a range, and a wide one.
+    Levels are counted for a few seconds, which is often enough for all of them; a few thousand states are solved to measure
+    speed and compression. Levels that were not counted are forecast, and numbers that depend on them are wide ranges.
 
     Parameters
     ----------
     world, params, human_agent_indices, robot_agent_indices, possible_goal_generator, phase_2, level_fct
         As for :func:`solve`.
     steps : int or list of int, optional
-        Horizons to look at; by default that of the world. Other worlds than gridworlds have the horizon that they have.
+        Horizons to plan; by default the world's own. Only gridworlds can be given another horizon.
     memory : int, float or str, optional
-        What may be used, ``"4GB"`` say; by default what is available now.
+        How much may be used, for example ``"4GB"``; by default what is available now.
     workers : as for :func:`solve`
-    seconds : about how long to count; what lies beyond is forecast
-    max_levels : how many levels to count at most, however fast that goes
-    progress : show a bar for anything over a second
+    seconds : about how long to count levels; the others are forecast
+    max_levels : count at most this many levels
+    progress : show a bar for what takes longer than a second
 
     Examples
     --------
@@ -211,9 +211,9 @@ def plan(
     check_function("level_fct", level_fct, "a function of a state")
     check_flags(progress=progress)
     if params is not None and not isinstance(params, Params):
-        raise TypeError(f"params={params!r}; a plan is about one set of parameters: give empo_bi.Params(...), or nothing")
+        raise TypeError(f"params={params!r}; give one set of parameters, empo_bi.Params(...), or None")
     if isinstance(seconds, bool) or not hasattr(seconds, "__float__") or not 0 < float(seconds) < float("inf"):
-        raise ValueError(f"seconds={seconds!r}; give how long to count, a positive number of seconds")
+        raise ValueError(f"seconds={seconds!r}; give a positive number of seconds")
     wanted = _checked_steps(model, steps)
     if max_levels is not None and (isinstance(max_levels, bool) or not isinstance(max_levels, int) or max_levels < 1):
         raise ValueError(f"max_levels={max_levels!r}; give a number of levels, 1 or more, or None")
@@ -232,7 +232,7 @@ def plan(
     seen = probe(longest, options, level_fct=level_fct, seconds=seconds, progress=progress, max_levels=max_levels)
     checked = checked_agents(model, humans, robots if phase_2 else ())
     profiles = Profiles.of(model.n_agents, model.n_actions, *checked)
-    trim()  # or what the look needed would count as held
+    trim()  # else memory that the probe has freed would count
     narrowest = 8 if wants_double(options["params"], phase_2) else 4
     outlook = _Outlook(seen, profiles, phase_2, resident_bytes(), workers, narrowest)
     steps_of = [n_steps for n_steps in wanted if n_steps is not None] or [seen.n_levels - 1]
@@ -248,12 +248,12 @@ def _checked_steps(model: Model, steps: int | Sequence[int] | None) -> list[Any]
     if not given or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n >= 1 for n in given):
         raise ValueError(f"steps={steps!r}; give a number of steps, or a list of them, each 1 or more")
     if model.free_horizon is None:
-        raise ValueError(f"steps={steps!r}: only gridworlds can be given another horizon; plan a world that has it")
+        raise ValueError(f"steps={steps!r}: only gridworlds can be given another horizon; plan a world with this horizon")
     return sorted({int(n) for n in given})
 
 
 class _Outlook:
-    """From a probe to what each way to run takes, for any horizon; numbers in work take ``narrowest`` bytes at least."""
+    """What each way to run takes for any horizon, from a probe; arithmetic uses at least ``narrowest`` bytes per number."""
 
     def __init__(self, seen: Probe, profiles: Profiles, phase_2: bool, base: int, workers: int, narrowest: int) -> None:
         self._narrowest = narrowest
@@ -262,14 +262,14 @@ class _Outlook:
         added, states = ([getattr(level, name) for level in seen.levels] for name in ("n_bodies", "n_states"))
         self._added = extrapolated(added, length)
         self._states = self._on_levels(states)
-        # What a body takes does not change much from level to level; the later levels tell it best.
+        # The size of a body does not change much from level to level; later levels show it best.
         late = [level for level in seen.levels[len(seen.levels) // 2 :] if level.n_transitions] or list(seen.levels)
         bodies = max(1, sum(level.n_bodies for level in late))
         self._transitions_per_body = sum(level.n_transitions for level in late) / bodies
         self._bytes_per_body = sum(level.nbytes for level in late) / bodies
 
     def _on_levels(self, counted: Sequence[int]) -> Forecast:
-        """States of each level: of the bodies known by then all, where levels are nested, else the same share as lately."""
+        """States of each level: all bodies known by then if levels are nested, else the same share as on recent levels."""
         n, added = len(counted), self._added
         shares = np.array(counted) / np.maximum(1, added.likely[:n].cumsum())
         late = shares[n // 2 :]
@@ -293,7 +293,7 @@ class _Outlook:
         return Horizon(sizes, [self._way(steps, sizes, *about, limit) for about in _WAYS])
 
     def _by_level(self, guess: str, name: str, per_body: float) -> list[float]:
-        """Levels that were counted as they are, and others as they may be."""
+        """The numbers of counted levels, followed by forecasts for the others."""
         counted = [float(getattr(level, name)) for level in self._seen.levels]
         return counted + [float(number) * per_body for number in getattr(self._added, guess)[len(counted) :]]
 
@@ -301,7 +301,7 @@ class _Outlook:
         return Range(of("low"), of("likely"), of("high"))
 
     def _way(
-        self, steps: int, sizes: Sizes, name: str, options: dict[str, Any], in_memory: bool, work: int, rest: int,
+        self, steps: int, sizes: Sizes, name: str, options: dict[str, str], in_memory: bool, work: int, rest: int,
         is_tight: bool, limit: int,
     ) -> Way:  # fmt: skip
         shapes = {guess: self._shape(steps, guess, in_memory, work, rest) for guess in ("low", "likely", "high")}
@@ -320,7 +320,7 @@ class _Outlook:
             results = Range(results.low * ratio, results.likely * likely, results.high * high)
             disk = results + slices * self._seen.dag_ratio
         if is_tight:
-            enough = int(np.ceil(memory.high / 1e8)) * 100  # in round numbers, but no more than may be used
+            enough = int(np.ceil(memory.high / 1e8)) * 100  # MB in round numbers, but no more than may be used
             options = {**options, "memory_limit": f"{min(enough, limit // 1_000_000) if memory.high <= limit else enough}MB"}
         speed = self._seen.seconds_per_state / (1 if self._workers == 1 else 0.8 * self._workers)
         sweep = speed * (2.0 if work == 8 else 1.0) * (1.0 if in_memory else 1.15)
@@ -341,7 +341,7 @@ class _Outlook:
         rows = bodies if self._seen.shares_bodies else int((states + np.append(states[1:], 0)).max())
         slice_bytes = [int(nbytes) for nbytes in self._by_level(guess, "nbytes", self._bytes_per_body)[:n]]
         keys = int(added[-1]) * (8 * max(1, self._seen.n_words) + 8)
-        slice_bytes[-1] = min(slice_bytes[-1], keys)  # nothing follows the end
+        slice_bytes[-1] = min(slice_bytes[-1], keys)  # the last level has no transitions
         return SweepShape(
             level_states=[int(number) for number in states], n_rows=rows, n_bodies=bodies, slice_bytes=slice_bytes,
             n_columns=self._seen.n_columns, n_humans=len(profiles.humans), n_robots=len(profiles.robot_profiles),
@@ -352,10 +352,10 @@ class _Outlook:
         )  # fmt: skip
 
     def _peak(self, shape: SweepShape, is_tight: bool, *, at_most: bool) -> float:
-        """The larger of what enumeration and sweep hold at their worst: as a rule, or ``at_most``, if nothing goes well."""
-        base = self._base + (0 if shape.in_memory else UNLOADED)  # what writes to disk was not loaded for a look
+        """The larger peak of enumeration and sweep: the usual one, or with ``at_most`` the worst case."""
+        base = self._base + (0 if shape.in_memory else UNLOADED)  # the probe did not load what writes to disk
         if is_tight:
-            base += UNLOADED  # which a limit always keeps free
+            base += UNLOADED  # a limit always keeps this much free
         sweeping = shape.least(self._workers) if is_tight else self._sweeping(shape) if at_most else self._usually(shape)
         return base + max(self._enumerating(shape, is_tight, at_most), sweeping)
 
@@ -365,7 +365,7 @@ class _Outlook:
         at_hand = slices if shape.in_memory else 0 if is_tight else min(CACHE_BYTES, slices)
         waiting = 0 if shape.in_memory or is_tight or not at_most else min(SLICE_BACKLOG, slices)
         in_work = 0 if is_tight else min(BLOCK_BYTES, slices)
-        level = max(shape.slice_bytes, default=0)  # in work; beyond a limit it waits on disk
+        level = max(shape.slice_bytes, default=0)  # the unfinished level; above a limit it waits on disk
         level = level if shape.in_memory else min(level, STRETCH_BYTES if is_tight else SPILL_BYTES)
         return index + at_hand + waiting + in_work + (2 if at_most else 1) * level
 
@@ -375,10 +375,10 @@ class _Outlook:
         return chosen.needs.total + (sum(shape.slice_bytes) if shape.in_memory else 0)
 
     def _usually(self, shape: SweepShape) -> float:
-        """The same, without what is reserved and hardly ever used.
+        """The same, without memory that is reserved but hardly ever used.
 
-        The values of the last level are zeros that nobody writes, for which the system gives no memory; the second of two
-        tables has only the rows of the level before it. A level that waits to be written is the one being written.
+        The values of the last level are zeros that are never written, so the system provides no memory for them; the second
+        of two tables has only the rows of the level before it. At most one level waits to be written.
         """
         states, parts = [*shape.level_states[:-1], 0], shape.fixed.parts
         kept = sum(states) if shape.in_memory else max(a + b for a, b in zip([*states, 0], [0, *states], strict=True))

@@ -1,9 +1,9 @@
-"""A look at the first levels of a world: sizes, speed, and how well they compress."""
+"""Counting the first levels of a world: sizes, speed, and compression."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.levels import LevelSizes, MemoryLevels
 from empo_bi.dag.packed_explorer import is_nested
+from empo_bi.dag.python_world import LevelFunction
 from empo_bi.dag.slices import EXACT, BodySlice
 from empo_bi.errors import EmpoError, TooManyStatesError
 from empo_bi.memory.budget import Budget
@@ -27,21 +28,21 @@ from empo_bi.solving.solve import pipeline_for
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.world.as_model import Model
 
-TRIAL_STATES = 20_000  # that are solved to see how long that takes
+TRIAL_STATES = 20_000  # states that are solved to measure the speed
 MAX_BODIES = 20_000_000
-_UNTIMED_LEVELS = 2  # always counted: they have next to no states, but load the kernels, or even compile them
+_UNTIMED_LEVELS = 2  # always counted: they have very few states, but load or even compile the kernels
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What the first levels tell.
+    """What the first levels show.
 
     Attributes
     ----------
-    levels : sizes of the levels that were seen
-    n_levels : how many there are in all, as far as is known
-    is_nested : whether each level contains the one before it
-    seconds : it took to enumerate them, kernels loaded
+    levels : sizes of the levels that were counted
+    n_levels : how many levels there are in all
+    is_nested : whether each level contains all bodies of the previous one
+    seconds : the time it took to enumerate them, without loading kernels
     dag_ratio, result_ratio : bytes on disk for each byte in memory
     seconds_per_state : of the backward pass, both phases
     n_columns, n_words : (human, goal) pairs, and words of a key (0 in Python worlds)
@@ -73,12 +74,12 @@ def probe(
     model: Model,
     solver_options: dict[str, Any],
     *,
-    level_fct: Any,
+    level_fct: LevelFunction | None,
     seconds: float,
     progress: bool,
     max_levels: int | None = None,
 ) -> Probe:
-    """Enumerate levels for so long, or so many, and solve the first of them as if nothing came after."""
+    """Enumerate levels for up to ``seconds``, or ``max_levels`` of them, and solve the first as if nothing came after."""
     clock = _Clock(seconds)
     clock.is_waiting = model.packed is None  # packed worlds' first level is found at once, when kernels are compiled
     options: ExplorerOptions = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock}
@@ -88,7 +89,7 @@ def probe(
     is_complete = False
     with level_bar("look ahead", explorer.n_levels, progress) as bar:
         while len(levels) < _UNTIMED_LEVELS or (
-            spent + 1.5 * last < seconds and explorer.n_known < MAX_BODIES / 4  # the next may take longer than the last
+            spent + 1.5 * last < seconds and explorer.n_known < MAX_BODIES / 4  # the next level may take longer
         ):
             if max_levels is not None and len(levels) >= max_levels:
                 break
@@ -107,8 +108,8 @@ def probe(
     n_levels = len(levels) if is_complete else explorer.n_levels or 0
     if n_levels == 0:
         raise TooManyStatesError(
-            f"after {spent:.1f} s and {explorer.n_known:,} states it is not known how many levels this world has: a world "
-            "written in Python does not tell its horizon. Allow more seconds, or plan one that ends sooner"
+            f"after {spent:.1f} s and {explorer.n_known:,} states the number of levels is still unknown: a world written in "
+            "Python does not state its horizon. Allow more seconds, or plan a world that ends sooner"
         )
     sizes = list(levels.sizes)
     cumulated = np.cumsum([level.n_bodies for level in sizes])
@@ -130,7 +131,7 @@ def probe(
 
 
 class _Clock(Watch):
-    """Stops a world without a ``level_fct``, all of whose states are found before its first level is known."""
+    """Stops the count of a world without a ``level_fct``, whose first level is known only when all states are found."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__("planning", "")
@@ -140,20 +141,20 @@ class _Clock(Watch):
         super().look(n_states, more)
         if self.is_waiting and time.perf_counter() - self._begin > self._seconds:
             raise TooManyStatesError(
-                f"after {self._seconds:g} s and {self._n_done:,} states this world has not ended; without a level_fct all "
-                "states have to be found before anything is known of its levels. Give a level_fct, allow more seconds, or "
-                "plan a world that ends sooner"
+                f"after {self._seconds:g} s and {self._n_done:,} states this world has not ended; without a level_fct, all "
+                "states have to be found before its levels are known. Give a level_fct, allow more seconds, or plan a world "
+                "that ends sooner"
             )
 
 
 class _FirstLevels(MemoryLevels):
-    """Keeps the sizes of all levels, and the slices of those that have few states, or that the explorer asks for again."""
+    """Keeps the sizes of all levels, but slices only of the first states, and those that the explorer reads again."""
 
     def __init__(self, n_profiles: int) -> None:
         super().__init__()
         self._n_kept, self._n_profiles, self._is_nested = 0, n_profiles, False
 
-    def append(self, piece: BodySlice, frontier: Any) -> None:
+    def append(self, piece: BodySlice, frontier: Callable[[], list[Any]]) -> None:
         super().append(piece, frontier)
         self._n_kept += len(piece.added)
         if len(self) == 1:
@@ -168,7 +169,7 @@ class _FirstLevels(MemoryLevels):
 
 
 def _dag_ratio(levels: _FirstLevels) -> float:
-    """How well the largest slice compresses."""
+    """Bytes on disk for each byte in memory, of the largest slice."""
     from empo_bi.store import codec
 
     largest = max(levels.kept, key=lambda piece: piece.nbytes)
@@ -176,7 +177,7 @@ def _dag_ratio(levels: _FirstLevels) -> float:
     return _compressed(list(arrays.values())) / max(1, largest.nbytes)
 
 
-def _compressed(arrays: Sequence[npt.NDArray[Any]]) -> int:
+def _compressed(arrays: Sequence[npt.NDArray[np.generic]]) -> int:
     from empo_bi.store.encoded import Compression, array_files
 
     compression = Compression.of(True)
@@ -195,7 +196,7 @@ class _Trial:
         solver = pipeline_for(model.world, [options.get("params", Params())], {**given, "dag": dag, "progress": False})
         columns = GoalColumns(LevelBlocks(dag, BLOCK_STATES), solver.problem.humans, solver.problem.generator)
         self.n_columns, self.goals_by_state = columns.n_columns, not columns.is_fixed
-        self.seconds_per_state, self.result_ratio = 5e-6, 0.5  # guesses, should the trial fail
+        self.seconds_per_state, self.result_ratio = 5e-6, 0.5  # guesses, in case the trial fails
         try:
             solver.solutions()  # loads the kernels
             begin = time.perf_counter()
@@ -209,7 +210,7 @@ class _Trial:
 
 
 def _first_of(levels: _FirstLevels) -> MemoryLevels:
-    """So many levels that few states are in them, the last of which is made the end."""
+    """The first levels, with few states in all; the last of them is made the end."""
     chosen, n_states = MemoryLevels(), 0
     for t, piece in enumerate(levels.kept):
         n_states += len(piece.members)

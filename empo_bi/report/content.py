@@ -1,12 +1,13 @@
-"""The numbers of a report: what the solution says of the chosen states, as arrays and a head in JSON.
+"""The content of a report: the numbers of the chosen states as arrays, and a head in JSON.
 
-The robot's numbers are float64, since its values span many orders of magnitude; those of humans are float32. Letters: N
+The robot's numbers are float64, since its values span many orders of magnitude; the humans' are float32. Letters: N
 chosen states, I agents, H humans, G goals, A actions, R robot profiles, J joint profiles, T levels, L successors, E entries.
 """
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,28 +15,31 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi._version import __version__
-from empo_bi.analysis.agent_policy import over_all_goals
-from empo_bi.dag.slices import IndexArray
+from empo_bi.analysis.agent_policy import marginal_policy
+from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.problem.goal_columns import bits_of
+from empo_bi.problem.protocols import Goal
 from empo_bi.report.pictures import COLUMNS, TILE, data_url, pictures_of
 from empo_bi.report.state_selection import NOT_EMBEDDED, Choice
 from empo_bi.report.steps import Steps, steps_of
 from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
+from empo_bi.store.records import Json
+from empo_bi.world.encoding import State
 from empo_bi.world.goals import ReachGoal
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, npt.NDArray[np.number]]
 
 
 @dataclass(frozen=True)
 class Content:
     """``head`` goes into the page as JSON, ``arrays`` and ``texts`` in a packed block.
 
-    ``first_map`` is the first state of a gridworld as a data URL, which is there before any of that is unpacked.
+    ``first_map`` is the first state of a gridworld as a data URL, which is visible before the block is unpacked.
     """
 
-    head: dict[str, Any]
+    head: Json
     arrays: Arrays
     texts: dict[str, list[str]]
     first_map: str | None = None
@@ -63,14 +67,14 @@ def content_of(solution: Solution, found: Survey, choice: Choice, title: str | N
     return Content(head, arrays, texts, first_map)
 
 
-def _states(solution: Solution, choice: Choice, t: int) -> list[Any]:
+def _states(solution: Solution, choice: Choice, t: int) -> Sequence[Any]:
     here = choice.on_level(t)
     return solution.dag.states(t, choice.place_N[here]) if here.stop > here.start else []
 
 
-def _others(states: list[Any]) -> npt.NDArray[np.int32]:
-    """(N, I): equal numbers in a column mean that states differ at most in what is said of that agent."""
-    known = dict[Any, int]()
+def _others(states: list[State]) -> npt.NDArray[np.int32]:
+    """(N, I): states with equal numbers in column i differ at most in agent i."""
+    known = dict[Hashable, int]()
     rows = []
     for step, agents, mobile, mutable in states:
         without = [(step, i, agents[:i] + agents[i + 1 :], mobile, mutable) for i in range(len(agents))]
@@ -115,7 +119,7 @@ def _numbers(solution: Solution, choice: Choice) -> Arrays:
 
 
 def _where(wanted: IndexArray, place: IndexArray) -> IndexArray:
-    """At which position of ``place`` each of the wanted ones is."""
+    """The index in ``place`` of each wanted place."""
     order = np.argsort(place)
     return order[np.searchsorted(place[order], wanted)]
 
@@ -124,16 +128,16 @@ def _where(wanted: IndexArray, place: IndexArray) -> IndexArray:
 
 
 def _transitions(solution: Solution, choice: Choice) -> Arrays:
-    """Of each state its distinct successors, with probabilities under both policies; each profile's outcomes among them.
+    """For each state its distinct successors with their probabilities under both policies, and the outcomes of each profile.
 
-    All successors that are not embedded count as one. ``outcome_successor`` counts among the successors of the state.
+    All successors that are not in the file count as one. ``outcome_successor`` is an index among the state's successors.
     """
     n, dag, profiles = len(choice), solution.dag, solution.profiles
     count_NJ = np.zeros((n, dag.n_profiles), dtype=np.uint16)
     n_succ_N = np.zeros(n, dtype=np.int64)
     goes_on_N = np.zeros(n, dtype=np.uint8)
     marginal_NHA = np.zeros((n, len(solution.humans), profiles.n_actions), dtype=np.float32)
-    owner, successor, likely = list[IndexArray](), list[IndexArray](), list[Any]()
+    owner, successor, likely = list[IndexArray](), list[IndexArray](), list[FloatArray]()
     entry_owner, entry_profile, entry_local, entry_prob = (list[IndexArray]() for _ in range(4))
     for t in range(dag.horizon + 1):
         here = choice.on_level(t)
@@ -141,7 +145,7 @@ def _transitions(solution: Solution, choice: Choice) -> Arrays:
             number_M = here.start + _where(steps.place_M, choice.place_N[here])
             goes_on_N[number_M] = 1
             for h, human in enumerate(solution.humans):
-                marginal_NHA[number_M, h] = over_all_goals(solution, steps.weight_MJ, human)
+                marginal_NHA[number_M, h] = marginal_policy(solution, steps.weight_MJ, human)
             row_L, succ_L, prob_L, row_E, profile_E, local_E, prob_E = _distinct(steps, choice)
             owner.append(number_M[row_L])
             successor.append(succ_L)
@@ -170,10 +174,10 @@ def _transitions(solution: Solution, choice: Choice) -> Arrays:
     }
 
 
-def _distinct(steps: Steps, choice: Choice) -> tuple[Any, ...]:
-    """Successors (row, number here, probability under both policies); entries (row, profile, which successor, probability).
+def _distinct(steps: Steps, choice: Choice) -> tuple[npt.NDArray[Any], ...]:
+    """Successors (row, number in the file, probability under both policies); entries (row, profile, successor, probability).
 
-    What is not embedded is summed up, in both.
+    In both, successors that are not in the file are summed.
     """
     n_profiles = steps.count_MJ.shape[1]
     number_K = choice.numbers_of(steps.number_K)
@@ -190,12 +194,12 @@ def _distinct(steps: Steps, choice: Choice) -> tuple[Any, ...]:
     return row_L, succ_L, prob_L, both_E // n_profiles, both_E % n_profiles, local_L[triple_E % len(pair_L)], prob_E
 
 
-def _joined(parts: list[Any], kind: Any = np.int64) -> npt.NDArray[Any]:
+def _joined(parts: Sequence[npt.NDArray[np.number]], kind: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype=kind), *parts])
 
 
-def _small(numbers: IndexArray) -> npt.NDArray[Any]:
-    """In two bytes each if they fit."""
+def _small(numbers: IndexArray) -> npt.NDArray[np.unsignedinteger]:
+    """Two bytes per number if they fit."""
     return numbers.astype(np.uint16 if numbers.max(initial=0) < 2**16 else np.uint32)
 
 
@@ -217,7 +221,7 @@ def _levels(solution: Solution, found: Survey, choice: Choice) -> Arrays:
     return arrays if found.cell_TIC is None else arrays | {"cell_reached": found.cell_TIC.astype(np.float32)}
 
 
-def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) -> dict[str, Any]:
+def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) -> Json:
     model, dag = solution.model, solution.dag
     name = type(model.world).__name__ if model.name is None else model.name
     _, embedded_mass_T = choice.embedded_by_level(dag.horizon + 1)
@@ -252,15 +256,15 @@ def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) 
     }  # fmt: skip
 
 
-def _agent(solution: Solution, i: int) -> dict[str, Any]:
+def _agent(solution: Solution, i: int) -> Json:
     role = "human" if i in solution.humans else "robot" if i in solution.robots else "agent"
     grid = solution.model.grid
     colour = None if grid is None else grid.world_spec.agents[i].colour
     return {"name": f"{role} {i}", "role": role, "colour": colour}
 
 
-def _goals(solution: Solution) -> list[list[dict[str, Any] | None]]:
-    """Of each human: name, a short label and the rectangle, if it is one of reaching cells; None for a column it lacks."""
+def _goals(solution: Solution) -> list[list[Json | None]]:
+    """For each human its goals: name, label, and rectangle if the goal is to reach cells; None for columns it lacks."""
     columns = solution.goal_columns
     return [
         [None if goal is None else _goal(goal, name) for goal, name in zip(goals, names, strict=True)]
@@ -268,7 +272,7 @@ def _goals(solution: Solution) -> list[list[dict[str, Any] | None]]:
     ]
 
 
-def _goal(goal: Any, name: str) -> dict[str, Any]:
+def _goal(goal: Goal, name: str) -> Json:
     if not isinstance(goal, ReachGoal):
         return {"name": name, "label": name, "rectangle": None}
     return {"name": name, "label": label_of(goal), "rectangle": list(goal.target_rect)}

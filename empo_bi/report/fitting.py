@@ -1,4 +1,4 @@
-"""As many states as make a file of about 2 MB. Nobody knows how well arrays deflate, so files are made and measured."""
+"""As many states as fit into a file of about 2 MB, found by making files: how well arrays compress cannot be predicted."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from empo_bi.report.survey import Survey
 from empo_bi.results.solution import Solution
 
 AIM = 2_000_000  # bytes
-NEAR = 0.75, 1.15  # shares of it that will do
-FIRST = 400  # states of the first try: enough to tell what one takes, and soon done
-FEWEST, MOST = 100, 20_000  # states, whatever their size: some to look at, and not too many for a phone
+NEAR = 0.75, 1.15  # sizes between these multiples of the aim are accepted
+FIRST = 400  # states of the first try: enough to estimate the size of one, and quick
+FEWEST, MOST = 100, 20_000  # states, whatever their size: enough to look at, and not too many for a phone
 TRIES = 5
 
 
 def fitted_page(
     solution: Solution, found: Survey, *, min_probability: float, title: str | None = None, aim: int = AIM
 ) -> tuple[Choice, bytes]:
-    """The states of at least ``min_probability``, the most probable ones if they are too many for the aim, and their file.
+    """The states of at least ``min_probability``, or only the most probable ones if they are too many, and their file.
 
-    Each try takes as many states as would meet the aim if bytes were linear in states, judged by the last two tries. The
-    first is judged as if the page itself took no bytes, so that the second is rather too small than too large.
+    Each try takes as many states as would meet the aim if bytes were linear in states, according to the last two tries. The
+    first try counts the page itself as states, so the second is rather too small than too large.
     """
     n, before = FIRST, (0, 0)
     for left in reversed(range(TRIES)):

@@ -6,20 +6,21 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 TYPES = {"|u1": "u1", "<u2": "u2", "<u4": "u4", "<i2": "i2", "<i4": "i4", "<f4": "f4", "<f8": "f8"}
 
 
-def packed(arrays: Mapping[str, npt.NDArray[Any]], texts: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], str]:
-    """What is where in the block (types, shapes and offsets by name), and the block itself.
+def packed(
+    arrays: Mapping[str, npt.NDArray[np.number]], texts: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, dict[str, object]], str]:
+    """The index of the block (types, shapes and offsets by name), and the block itself.
 
-    Arrays lie there as they are in memory, the least significant byte of a number first. (With bytes of equal significance
-    side by side, blocks of real runs came out 13 to 38% larger.)
+    Arrays are stored as in memory, little-endian. (Shuffling bytes made the blocks of real runs 13 to 38% larger.)
     """
-    parts, where, offset = list[bytes](), dict[str, Any](), 0
+    parts, where, offset = list[bytes](), dict[str, dict[str, object]](), 0
     for name, array in arrays.items():
         data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         where[name] = {"type": TYPES[array.dtype.newbyteorder("<").str], "shape": list(array.shape), "at": offset}

@@ -1,6 +1,6 @@
-"""One HTML file of the page's parts and a report's content. Nothing in it can load anything or run what a name says.
+"""One HTML file from the page's parts and a report's content. It loads nothing, and names in it cannot run as code.
 
-Title and first map are in the HTML itself, so that they are seen while the rest is unpacked, and without JavaScript.
+Title and first map are in the HTML itself, so they are visible while the rest is unpacked, and without JavaScript.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import html
 import json
 import math
 from importlib.resources import files
-from typing import Any
 
 from empo_bi.report.content import Content
 from empo_bi.report.packing import packed
 from empo_bi.runtime.wording import counted
+from empo_bi.store.records import Json
 
-BOARD_TILE = 64  # pixels of a cell, where there is room for as many
+BOARD_TILE = 64  # pixels of a cell, if there is room for that
 
 
 def page_of(content: Content) -> str:
@@ -30,11 +30,11 @@ def page_of(content: Content) -> str:
         "HEAD": safe_json(content.head | {"arrays": where}),
         "BLOCK": block,
     }
-    page = _part("page.html").split("%%")  # text, name, text, name, ..., text: what is put in is not looked at again
+    page = _part("page.html").split("%%")  # text, name, text, ..., text; inserted parts are not searched for names again
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(page))
 
 
-def _subtitle(head: dict[str, Any]) -> str:
+def _subtitle(head: Json) -> str:
     of = "" if head["title"] == head["world"] else f"{head['world']}: "
     sizes = head["sizes"]
     agents = counted(len(head["agents"]), "agent")
@@ -42,7 +42,7 @@ def _subtitle(head: dict[str, Any]) -> str:
 
 
 def _first(content: Content) -> str:
-    """The first state as HTML: a picture of the size that the page's own will have, or in words."""
+    """The first state as HTML: a picture as large as the page's own will be, or a text."""
     if content.first_map is None:
         return f'<pre id="plain">{html.escape(content.texts["state"][0])}</pre>'
     grid, words = content.head["grid"], html.escape(content.texts["words"][0])
@@ -58,15 +58,15 @@ def _first(content: Content) -> str:
     )
 
 
-def safe_json(value: Any) -> str:
-    """JSON that cannot end the script element that it is in; what is no number in JSON becomes null or a text."""
+def safe_json(value: object) -> str:
+    """JSON that cannot end the script element around it; nan becomes null, infinities become texts."""
     text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

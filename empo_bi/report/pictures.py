@@ -1,15 +1,15 @@
-"""States as pictures: every distinct cell is painted once, by the world's own painter; a state says which it shows where."""
+"""States as pictures: every distinct cell is painted once into a sheet, and a state lists which cell it shows where."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.world.encoding import State
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.png import png_bytes
 from empo_bi.world.render import Cell, cells_of, paint
@@ -25,8 +25,8 @@ class Pictures:
     Attributes
     ----------
     sheet : (rows * TILE, COLUMNS * TILE, 3) uint8, all distinct cells
-    first_C : (W * H,), what the first state shows, by place in the sheet
-    start_N : (N + 1,), where the differences of each state begin
+    first_C : (W * H,), what the first state shows, as indices into the sheet
+    start_N : (N + 1,), where the list of differences of each state begins
     cell_D, shown_D : (D,), cells that differ from the first state, and what they show instead
     """
 
@@ -37,7 +37,7 @@ class Pictures:
     shown_D: npt.NDArray[np.uint16]
 
     def first(self, width: int) -> npt.NDArray[np.uint8]:
-        """The first state of a world so many cells wide, put together from the sheet: (H * TILE, W * TILE, 3) uint8."""
+        """The first state of a world ``width`` cells wide, assembled from the sheet: (H * TILE, W * TILE, 3) uint8."""
         sprite_NYX3 = self.sheet.reshape(-1, TILE, COLUMNS, TILE, 3).swapaxes(1, 2).reshape(-1, TILE, TILE, 3)
         cell_HWYX3 = sprite_NYX3[self.first_C.reshape(-1, width)]
         return cell_HWYX3.swapaxes(1, 2).reshape(-1, width * TILE, 3)
@@ -48,8 +48,8 @@ def data_url(picture: npt.NDArray[np.uint8]) -> str:
     return "data:image/png;base64," + base64.b64encode(png_bytes(picture)).decode("ascii")
 
 
-def pictures_of(world: GridWorld, states: Sequence[Any]) -> Pictures:
-    """Pictures of some states, of which the first is what the others differ from."""
+def pictures_of(world: GridWorld, states: Sequence[State]) -> Pictures:
+    """Pictures of some states, each as its differences from the first."""
     spec, known = world.world_spec, dict[Cell, int]()
     start, cells, shown = [0], list[int](), list[int]()
     first = np.zeros(spec.width * spec.height, dtype=np.uint16)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,12 @@ from empo_bi.runtime.wording import counted
 
 @dataclass(frozen=True)
 class ReportFile:
-    """What was written.
+    """The file that was written.
 
     Attributes
     ----------
     path, bytes
-    states, reached, embedded : all states of the run, those that can come about, those that the file shows
+    states, reached, embedded : how many states the run has, how many can be reached, how many the file shows
     """
 
     path: Path
@@ -39,14 +39,14 @@ class ReportFile:
     def __str__(self) -> str:
         return (
             f"{self.path}: {self.bytes / 1e6:,.1f} MB with {counted(self.embedded, 'state')} of {self.reached:,} that can "
-            f"come about ({self.states:,} in all)"
+            f"be reached ({self.states:,} in all)"
         )
 
 
 @quiet_unless_shown
 def write_report(
-    solution: Solution, path: Any, *, min_probability: float = MIN_PROBABILITY, max_states: int | None = None,
-    title: str | None = None, overwrite: bool = False, progress: bool = True,
+    solution: Solution, path: str | os.PathLike[str], *, min_probability: float = MIN_PROBABILITY,
+    max_states: int | None = None, title: str | None = None, overwrite: bool = False, progress: bool = True,
 ) -> ReportFile:  # fmt: skip
     """Write one HTML file to look through a solution; it needs no network and no server.
 
@@ -55,16 +55,16 @@ def write_report(
     solution : Solution, with both phases
     path : path of the file, such as ``report.html``
     min_probability : float in [0, 1]
-        Show states that both policies come to with at least this probability. Their likeliest successors are shown as well.
+        Show states that are reached with at least this probability under both policies, and their likeliest successors.
     max_states : int, optional
-        Show at most so many of these states, the most probable ones of the whole run. By default as many as make a file of
-        up to about 2 MB.
+        Show at most this many of these states, the most probable of the whole run. By default as many as fit into a file of
+        about 2 MB.
     title : optional
-        By default that of the world.
+        By default the world's title.
     overwrite : bool
-        Replace a file that is there.
+        Replace an existing file.
     progress : bool
-        Show a bar, where it takes over a second.
+        Show a bar if it takes longer than a second.
 
     Examples
     --------
@@ -78,9 +78,7 @@ def write_report(
     if not isinstance(solution, Solution):
         raise TypeError(f"solution is a {type(solution).__name__}; give a Solution, as solve or open_solution returns it")
     if not solution.has_robot:
-        raise ValueError(
-            "phase 2 was not solved here (phase_2=False); a report shows what both policies do: solve both phases"
-        )
+        raise ValueError("phase 2 was not solved (phase_2=False), but a report shows both policies; solve both phases")
     if not isinstance(min_probability, int | float | np.number) or not 0 <= min_probability <= 1:
         raise ValueError(f"min_probability={min_probability!r}; give a probability from 0 to 1")
     if max_states is not None and (isinstance(max_states, bool) or not hasattr(max_states, "__index__") or max_states < 1):

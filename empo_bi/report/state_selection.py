@@ -1,4 +1,4 @@
-"""Which states go into a report: the most probable ones, and of each the likeliest successor, so that one can walk on."""
+"""Which states go into a report: the most probable ones, and the likeliest successor of each, so that runs go on."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Choice:
     Attributes
     ----------
     level_N, place_N : (N,), where they are in the DAG
-    mass_N : (N,), the probability that both policies come to each
-    n_probable : how many are here since they are probable; the others are likeliest successors
-    min_probability, max_states : what was asked for
+    mass_N : (N,), the probability that each is reached under both policies
+    n_probable : how many were chosen because they are probable; the others are likeliest successors
+    min_probability, max_states : as given
     """
 
     level_N: IndexArray
@@ -44,20 +44,20 @@ class Choice:
         return slice(int(first), int(last))
 
     def numbers_of(self, number_K: IndexArray) -> IndexArray:
-        """Numbers here of states that are counted level after level in the DAG; -1 for those that are not here."""
+        """Numbers in this choice of states numbered level after level in the DAG; -1 for those that were not chosen."""
         own_N = self._first_T[self.level_N] + self.place_N
         order = np.argsort(own_N)
         place_K = np.minimum(np.searchsorted(own_N[order], number_K), len(order) - 1)
         return np.where(own_N[order][place_K] == number_K, order[place_K], NOT_EMBEDDED)
 
     def embedded_by_level(self, n_levels: int) -> tuple[IndexArray, FloatArray]:
-        """How many states of each level are here, and their probability."""
+        """How many states of each level were chosen, and their total probability."""
         mass_T = np.bincount(self.level_N, self.mass_N, minlength=n_levels).astype(np.float64)
         return np.bincount(self.level_N, minlength=n_levels).astype(np.int64), mass_T
 
 
 def choose(solution: Solution, found: Survey, *, min_probability: float, max_states: int) -> Choice:
-    """The states of at least ``min_probability``, ``max_states`` at most of the whole run, with likeliest successors."""
+    """Up to ``max_states`` states of at least ``min_probability``, and the likeliest successors of each."""
     dag, n_levels = solution.dag, solution.dag.horizon + 1
     first_T = np.cumsum([0, *dag.level_sizes])
     places = [np.flatnonzero((mass_S >= min_probability) & (mass_S > 0)) for mass_S in found.mass_TS]
@@ -66,7 +66,7 @@ def choose(solution: Solution, found: Survey, *, min_probability: float, max_sta
     mass_C = np.concatenate([mass_S[place] for mass_S, place in zip(found.mass_TS, places, strict=True)])
     top = np.lexsort((place_C, level_C, -mass_C))[:max_states]
     chosen_T = [np.sort(place_C[top[level_C[top] == t]]) for t in range(n_levels)]
-    chosen_T[0] = np.zeros(1, dtype=np.int64)  # the initial state is there whatever was asked for
+    chosen_T[0] = np.zeros(1, dtype=np.int64)  # the initial state is always there
     n_probable = max(1, len(top))
     for t in range(n_levels):
         for steps in steps_of(solution, t, chosen_T[t]):

@@ -1,4 +1,4 @@
-"""What follows some states of a level: after each joint action, and under both policies."""
+"""The successors of some states of a level: after each joint action, and under both policies."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from empo_bi.results.solution import Solution
 
 @dataclass(frozen=True)
 class Steps:
-    """M states of a level that go on, with K entries: one state after the other, profile after profile.
+    """M states of a level that are not terminal, with K entries, state after state and profile after profile.
 
     Attributes
     ----------
     place_M : (M,), places on the level
     weight_MJ : (M, J), the probability of each profile under both policies
     count_MJ : (M, J), how many entries each profile has
-    number_K : (K,), the state that follows, counted level after level
-    prob_K : (K,), its probability once the profile is played
+    number_K : (K,), the successor, numbered level after level
+    prob_K : (K,), its probability given the profile
     """
 
     place_M: IndexArray
@@ -37,7 +37,7 @@ class Steps:
         return np.repeat(np.arange(len(self.place_M)), self.count_MJ.sum(axis=1))
 
     def under_both_policies(self) -> tuple[IndexArray, IndexArray, FloatArray]:
-        """Rows, states that follow, and probabilities: each pair once, in that order, and none of probability 0."""
+        """Rows, successors and their probabilities: each pair once, sorted, and none of probability 0."""
         weight_K = np.repeat(self.weight_MJ.ravel(), self.count_MJ.ravel()) * self.prob_K
         number_N, inverse_K = np.unique(self.number_K, return_inverse=True)
         shape = (len(self.place_M), len(number_N))
@@ -49,13 +49,13 @@ class Steps:
 
 
 def steps_of(solution: Solution, t: int, place_M: IndexArray) -> Iterator[Steps]:
-    """Steps of those states among the given ones that go on, block by block."""
+    """Steps of those of the given states that are not terminal, block by block."""
     dag, n_profiles = solution.dag, solution.dag.n_profiles
     first = np.cumsum([0, *dag.level_sizes])
     if t == dag.horizon or len(place_M) == 0:
         return
-    for play in solution.plays(t, place_M):
-        block = play.block
+    for joint in solution.joint_policies(t, place_M):
+        block = joint.block
         entry_K = block.entries_of(n_profiles)
         body_N, inverse_K = np.unique(block.succ_K[entry_K], return_inverse=True)
         number_N = np.zeros(len(body_N), dtype=np.int64)
@@ -63,7 +63,7 @@ def steps_of(solution: Solution, t: int, place_M: IndexArray) -> Iterator[Steps]
             number_N[chosen] = first[level] + place
         yield Steps(
             place_M=block.place_M,
-            weight_MJ=play.profile_weights(),
+            weight_MJ=joint.profile_weights(),
             count_MJ=block.counts_of(n_profiles),
             number_K=number_N[inverse_K],
             prob_K=block.prob_K[entry_K] if block.prob_K.size else np.ones(len(entry_K)),

@@ -1,7 +1,7 @@
-r"""One look at a whole run, level by level: how likely each state is under both policies, and what is typical of a level.
+r"""One pass over a whole run, level by level: the probability of each state under both policies, and summaries of levels.
 
-Summaries weigh states by the probability :math:`d_t(s)` that both policies come to them, and are those of states that go on:
-terminal ones have no power and no policy, and a value that was only set so that there is one.
+Summaries weight states by their probability :math:`d_t(s)` under both policies. They leave out terminal states, which have
+no power and no policy, and whose value is a convention.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ QUANTILES = (0.1, 0.5, 0.9)
 
 @dataclass(frozen=True)
 class Survey:
-    """Of T + 1 levels; nan where a level has no state of the kind.
+    """Summaries of T + 1 levels; nan for a level without such states.
 
     Attributes
     ----------
-    mass_TS : (S,) by level, the probability that both policies come to each state
-    states_T, reached_T : (T + 1,), all states, and those that come about with some probability
-    mass_T : (T + 1,), the probability that some state of the level comes about; below 1 where runs end early
+    mass_TS : (S,) by level, the probability that each state is reached under both policies
+    states_T, reached_T : (T + 1,), how many states there are, and how many have a positive probability
+    mass_T : (T + 1,), the probability that the level is reached; below 1 if runs may end early
     v_r_TM, x_TMH : (T + 1, 1 + quantiles[, H]), V_r and power: the mean, then quantiles
     entropy_T : (T + 1,), nats, the mean entropy of the robot's policy
-    cell_TIC : (T + 1, agents, cells), how likely an agent is on a cell, row by row of the map; None without a map
+    cell_TIC : (T + 1, agents, cells), the probability that an agent is on a cell, row by row; None without a map
     """
 
     mass_TS: list[FloatArray]
@@ -47,7 +47,7 @@ class Survey:
 
 
 def survey(solution: Solution, *, progress: bool = False) -> Survey:
-    """Go forward through all levels; one level's arrays and a number for each state are held."""
+    """Go forward through all levels; memory holds the arrays of one level, and one number for each state."""
     dag, grid = solution.dag, solution.model.grid
     n_levels, n_humans = dag.horizon + 1, len(solution.humans)
     found = Survey(
@@ -74,7 +74,7 @@ def survey(solution: Solution, *, progress: bool = False) -> Survey:
 
 
 def _summarise(solution: Solution, found: Survey, t: int, place_M: IndexArray, mass_M: FloatArray) -> None:
-    """Put what is typical of a level in its rows; M states come about."""
+    """Write the summaries of a level, whose M states at ``place_M`` are reached, into its rows."""
     x_MH = solution.rows("xh", t, place_M)
     logit_NR, goes_on = robot_logits(solution, t, place_M)
     if goes_on.any():

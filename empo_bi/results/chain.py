@@ -1,4 +1,4 @@
-r"""The Markov chain that both policies make of a world, and values on it.
+r"""The Markov chain of a world under both policies, and values on it.
 
 .. math:: P(s' \mid s) = \sum_r \pi_r(r \mid s) \sum_u \pi_H(u \mid s) T(s' \mid s, (u, r))
 """
@@ -6,9 +6,8 @@ r"""The Markov chain that both policies make of a world, and values on it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,18 +27,18 @@ ProfileWeights = Callable[[int], Iterator[tuple[Block, FloatArray]]]
 class MarkovChain(Sequence[dict[int, float]]):
     """``chain[i]`` maps the numbers of successors to probabilities; ``{}`` for terminal states.
 
-    States are in the documented order, that of ``world.get_dag()[0]``. ``matrix`` has the same as a sparse matrix.
+    States are in the order of ``world.get_dag()[0]``. ``matrix`` is the same as a sparse matrix.
     """
 
     def __init__(self, dag: Dag, weights_of: ProfileWeights) -> None:
         """``weights_of(t)`` yields blocks of level ``t`` with the probability of each (state, profile), (M, J)."""
         self._dag, self._weights_of = dag, weights_of
-        self._matrix: Any = None
-        self._states: list[Any] | None = None
+        self._matrix: scipy.sparse.csr_array | None = None
+        self._states: list[Hashable] | None = None
         self._place_N: IndexArray | None = None
 
     @property
-    def states(self) -> list[Any]:
+    def states(self) -> list[Hashable]:
         """All states in the order of the chain."""
         if self._states is None:
             self._states, self._place_N = documented_order(self._dag)
@@ -47,7 +46,7 @@ class MarkovChain(Sequence[dict[int, float]]):
 
     @property
     def place_N(self) -> IndexArray:
-        """Where each state of the DAG, counted level after level, is in the chain."""
+        """The number in the chain of each state of the DAG, counted level after level."""
         assert self.states is not None
         assert self._place_N is not None
         return self._place_N
@@ -56,7 +55,7 @@ class MarkovChain(Sequence[dict[int, float]]):
     def matrix(self) -> scipy.sparse.csr_array:
         """Probabilities as a sparse matrix, (N, N); rows of terminal states are empty."""
         if self._matrix is None:
-            import scipy.sparse  # 11 MB that few need
+            import scipy.sparse  # 11 MB that are rarely needed
 
             place_N, n = self.place_N, self._dag.n_states
             parts = [self._level(t) for t in range(self._dag.horizon)]
@@ -84,7 +83,7 @@ class MarkovChain(Sequence[dict[int, float]]):
             for level, chosen, place in self._dag.locate(t, body_N):
                 number_N[chosen] = first[level] + place
             m_K = np.repeat(np.arange(len(block.place_M)), count_MJ.sum(axis=1))
-            # What many profiles lead to is summed up at once, so that memory stays small.
+            # Profiles that lead to the same successor are summed at once, to save memory.
             shape = (len(block.place_M), len(body_N))
             summed = scipy.sparse.coo_array((weight_K, (m_K, inverse_K)), shape=shape).tocsr().tocoo()
             found.append((first[t] + block.place_M[summed.coords[0]], number_N[summed.coords[1]], summed.data))
@@ -95,7 +94,11 @@ class MarkovChain(Sequence[dict[int, float]]):
     def __len__(self) -> int:
         return self._dag.n_states
 
-    def __getitem__(self, i: Any) -> Any:
+    @overload
+    def __getitem__(self, i: int) -> dict[int, float]: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[dict[int, float]]: ...
+    def __getitem__(self, i: int | slice) -> dict[int, float] | list[dict[int, float]]:
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
         i = range(len(self))[i]
@@ -121,10 +124,10 @@ _NOTHING: tuple[IndexArray, IndexArray, FloatArray] = (
 )
 
 
-def documented_order(dag: Dag) -> tuple[list[Any], IndexArray]:
-    """All states in topological order, the smallest one next where several are possible, and where each state of the DAG is.
+def documented_order(dag: Dag) -> tuple[list[Hashable], IndexArray]:
+    """All states in topological order, with ties broken by size, and the place of each state of the DAG in that order.
 
-    A world written in Python that has ``get_dag`` of its own decides itself.
+    A world written in Python that has its own ``get_dag`` decides the order itself.
     """
     by_level = [dag.states(t) for t in range(dag.horizon + 1)]
     found = [state for states in by_level for state in states]
@@ -141,8 +144,8 @@ def documented_order(dag: Dag) -> tuple[list[Any], IndexArray]:
     return [found[i] for i in order], place_N
 
 
-def _smallest_first(dag: Dag, states: list[Any]) -> list[int]:
-    """Kahn's algorithm with a heap; level by level where states cannot be compared."""
+def _smallest_first(dag: Dag, states: Sequence[Any]) -> list[int]:
+    """Kahn's algorithm with a heap; level by level if states cannot be compared."""
     first = np.cumsum([0, *dag.level_sizes])
     follows: list[list[int]] = [[] for _ in states]
     waiting = [0] * len(states)
@@ -168,15 +171,15 @@ def _smallest_first(dag: Dag, states: list[Any]) -> list[int]:
                 if waiting[j] == 0:
                     heapq.heappush(ready, (states[j], j))
         return order
-    except TypeError:  # None beside a number, and the like
+    except TypeError:  # such as None beside a number
         return list(range(len(states)))
 
 
 def compute_markov_chain_value_function(
     markov_chain: Sequence[dict[int, float]],
-    rewards: Any,
+    rewards: npt.ArrayLike | Callable[..., npt.ArrayLike],
     gamma: float,
-    states: Sequence[Any] | None = None,
+    states: Sequence[Hashable] | None = None,
 ) -> npt.NDArray[np.float64]:
     r"""Expected discounted rewards along a Markov chain: :math:`V(s) = R(s) + \gamma \sum_{s'} P(s' \mid s) V(s')`.
 
@@ -185,7 +188,7 @@ def compute_markov_chain_value_function(
     markov_chain : list of {successor: probability}, in topological order, or a :class:`MarkovChain`
     rewards : (N, k) array, or a function of a state that gives k numbers
     gamma : float, applied once per transition
-    states : list of N states, needed where ``rewards`` is a function
+    states : list of N states, needed if ``rewards`` is a function
 
     Returns
     -------
@@ -193,7 +196,7 @@ def compute_markov_chain_value_function(
 
     Examples
     --------
-    The probability to end in the second of two terminal states:
+    The probability of ending in the second of two terminal states:
 
     >>> chain = [{1: 0.25, 2: 0.75}, {}, {}]
     >>> compute_markov_chain_value_function(chain, [[0.0], [0.0], [1.0]], gamma=1.0)[0]
@@ -202,9 +205,10 @@ def compute_markov_chain_value_function(
     n = len(markov_chain)
     if callable(rewards):
         if states is None:
-            raise ValueError("rewards is a function of the state, so states has to be given: the list in the chain's order")
-        rewards = [rewards(state) for state in states]
-    value_NK = np.array(rewards, dtype=np.float64)
+            raise ValueError("rewards is a function of the state; also give states, the list of states in the chain's order")
+        value_NK = np.array([rewards(state) for state in states], dtype=np.float64)
+    else:
+        value_NK = np.array(rewards, dtype=np.float64)
     if value_NK.ndim != 2:
         raise ValueError(f"rewards has {value_NK.ndim} dimensions, expected 2: a row per state, a column per kind of reward")
     if len(value_NK) != n:
@@ -217,23 +221,31 @@ def compute_markov_chain_value_function(
     if len(wrong):
         i, j = int(row_E[wrong[0]]), int(matrix.indices[wrong[0]])
         raise ValueError(
-            f"state {i} of the chain leads to {j}; states are numbered from 0 to {n - 1}, successors have higher numbers "
-            "than their states: give the chain in the order of world.get_dag()"
+            f"state {i} of the chain leads to {j}; states are numbered from 0 to {n - 1}, and successors need higher "
+            "numbers than their states. Give the chain in the order of world.get_dag()"
         )
     add_values(value_NK, matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data, float(gamma))
     return value_NK
 
 
-def _as_matrix(chain: Sequence[dict[int, float]]) -> Any:
+class _Csr(NamedTuple):
+    """The three arrays of a sparse matrix, whose indices are not checked yet."""
+
+    indptr: IndexArray
+    indices: IndexArray
+    data: FloatArray
+
+
+def _as_matrix(chain: Sequence[dict[int, float]]) -> _Csr:
     indptr = np.cumsum([0, *map(len, chain)])
     columns = np.fromiter((j for row in chain for j in row), dtype=np.int64, count=indptr[-1])
     values = np.fromiter((p for row in chain for p in row.values()), dtype=np.float64, count=indptr[-1])
-    return SimpleNamespace(indptr=indptr, indices=columns, data=values)  # checked before anything is made of it
+    return _Csr(indptr, columns, values)
 
 
 @kernel
 def add_values(value_NK: FloatArray, indptr: IndexArray, indices: IndexArray, data: FloatArray, gamma: float) -> None:
-    """Add what is expected to follow, from the last state to the first; successors have higher numbers."""
+    """Add the expected values of successors, from the last state to the first; successors have higher numbers."""
     for i in range(value_NK.shape[0] - 1, -1, -1):
         for k in range(value_NK.shape[1]):
             total = 0.0

@@ -8,31 +8,31 @@ from functools import cached_property
 
 from empo_bi.dag.slices import FloatArray
 
-# What bounds are told of; those of numbers that span orders of magnitude are relative.
+# Quantities with bounds; relative ones where numbers span orders of magnitude.
 QUANTITIES = ("Vh_m", "Vh_e", "X_h", "U_r", "Q_r", "V_r", "pi_h", "pi_r")
 RELATIVE = frozenset({"X_h", "U_r", "Q_r", "V_r"})
 _NAMES = {"Vh_m": "V_h", "Vh_e": "V_h with the robot"}
 
 
 class ErrorBounds:
-    """How far the numbers of a solution may be from those of exact arithmetic, whatever their errors come from.
+    """How far the numbers of a solution may be from those of exact arithmetic, whatever the source of the error.
 
-    Probabilities, durations, weights and parameters count as exact. Where a DAG was given that rounds its probabilities, no
-    bound is known, and all are infinite. ``rest`` and ``work`` are known at once; the first bound that is asked for takes a
-    pass over all levels, some ten times as long as the sweep.
+    Probabilities, durations, weights and parameters count as exact. If the DAG's probabilities are rounded, no bound is
+    known, and all are infinite. ``rest`` and ``work`` are known at once; reading the first bound takes a pass over all
+    levels, some ten times as long as the sweep.
 
     Attributes
     ----------
-    rest, work : types
-    Vh_m, Vh_e, pi_h, pi_r : absolute, the largest of all states
-    X_h, U_r, Q_r, V_r : relative, likewise; all bounds of what was not solved or not kept are nan
-    levels : by name of these, the largest of each level, (T + 1,)
-    values : absolute, of both ``Vh_m`` and ``Vh_e``
+    rest, work : dtypes in which the humans' values are stored, and computed
+    Vh_m, Vh_e, pi_h, pi_r : absolute bounds, the largest over all states
+    X_h, U_r, Q_r, V_r : relative bounds, likewise; nan for all that was not solved or not stored
+    levels : {name: the largest bound of each level, (T + 1,)}
+    values : absolute, for ``Vh_m`` and ``Vh_e`` together
     human_policies : the same as ``pi_h``
     """
 
     def __init__(self, rest: str, work: str, measure: Callable[[], dict[str, FloatArray]] | None) -> None:
-        """``measure`` finds the bounds of each level; without it there are none."""
+        """``measure`` computes the bounds of each level; None if no bounds are known."""
         self.rest, self.work, self._measure = rest, work, measure
 
     @cached_property
@@ -87,15 +87,15 @@ class ErrorBounds:
 
     @property
     def types(self) -> str:
-        """What can be said without looking at all numbers."""
+        """What is known without a pass over all levels."""
         if self._measure is None:
             return (
-                "the DAG that was given rests its probabilities in a type that changes them, so no bound is known; "
-                "enumerate it with precision='exact'"
+                "the given DAG stores its probabilities in a type that rounds them, so no bound is known; enumerate it with "
+                "precision='exact'"
             )
         if self.rest == self.work:
-            return f"{self.work} throughout, nothing rounded at rest"
-        return f"the humans' values rest in {self.rest}; arithmetic is {self.work}"
+            return f"{self.work} throughout, nothing is rounded for storage"
+        return f"the humans' values are stored as {self.rest}; arithmetic is {self.work}"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ErrorBounds) or (self.rest, self.work) != (other.rest, other.work):

@@ -1,26 +1,26 @@
-"""Goals that some humans pursue for sure, while the others do what they do over all goals: for rollouts and the exact chain.
+"""Fixed goals that some humans pursue in rollouts and events, while the others act by their policies averaged over goals.
 
-A human with a goal plays its policy for that goal. That is the average over goals with all weight on one of them, so nothing
-new has to be computed; a prior of another maker is asked for ``profile_distribution_with_fixed_goal``.
+A human with a fixed goal acts by its policy for that goal. That is the average with all weight on one goal, so nothing new
+has to be computed; a user's own prior is asked for ``profile_distribution_with_fixed_goal``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.problem.goal_columns import GoalColumns
-from empo_bi.results.goal_names import goal_number
+from empo_bi.problem.protocols import Goal
+from empo_bi.results.goal_names import GoalLike, goal_number
 from empo_bi.runtime.wording import short_repr
 
 
 @dataclass(frozen=True)
 class PursuedGoals:
-    """Who pursues what. An empty one changes nothing.
+    """Which humans pursue which goals; without any, policies stay as they are.
 
     Attributes
     ----------
@@ -29,12 +29,12 @@ class PursuedGoals:
     """
 
     columns: GoalColumns
-    goal_of: dict[int, Any]
+    goal_of: dict[int, Goal]
     column_of: dict[int, int]
 
     @classmethod
-    def of(cls, columns: GoalColumns, goals: Mapping[int, Any] | None) -> PursuedGoals:
-        """Check goals as users give them, ``{human: goal}``."""
+    def of(cls, columns: GoalColumns, goals: Mapping[int, GoalLike] | None) -> PursuedGoals:
+        """From goals as users give them, ``{human: goal}``, checked."""
         if goals is not None and not isinstance(goals, Mapping):
             raise TypeError(f"goals is {short_repr(goals)}; give {{human: goal}}, such as {{0: solution.goals[0][3]}}")
         number_of = {human: goal_number(columns, human, goal) for human, goal in (goals or {}).items()}
@@ -49,7 +49,7 @@ class PursuedGoals:
         return bool(self.goal_of)
 
     def weights(self, weight_NX: FloatArray) -> FloatArray:
-        """Weights of goals, (N, X), with those of the humans in question on their goals alone."""
+        """Weights of goals, (N, X), with all weight of these humans on their fixed goals."""
         if not self:
             return weight_NX
         n_goals = self.columns.n_goals
@@ -60,19 +60,19 @@ class PursuedGoals:
             weight_NX[:, x] = 1.0
         return weight_NX
 
-    def asked(self) -> ByteArray:
-        """The column that a prior of another maker is asked about, (1, X), if there is one."""
+    def single_column(self) -> ByteArray:
+        """A mask (1, X) of the one fixed goal, which a user's own prior is asked about; all 0 if there is none."""
         if len(self.goal_of) > 1:
             raise ValueError(
-                f"goals are given for the humans {sorted(self.goal_of)}, but a prior of your own tells only what happens "
-                "when one human has a goal (profile_distribution_with_fixed_goal); give a goal to one of them"
+                f"goals are given for the humans {sorted(self.goal_of)}, but a prior of your own can only fix the goal of "
+                "one human (profile_distribution_with_fixed_goal); give a goal to one of them"
             )
         has_1X = np.zeros((1, self.columns.n_columns), dtype=np.uint8)
         has_1X[0, list(self.column_of.values())] = 1
         return has_1X
 
     def check_states(self, t: int, place_M: IndexArray) -> None:
-        """Complain if a human does not have its goal in one of the states."""
+        """Raise ValueError if a human does not have its fixed goal in one of the states."""
         if not self or self.columns.is_fixed:
             return
         has_SX = self.columns.has(t)
@@ -82,5 +82,5 @@ class PursuedGoals:
                 state = self.columns.dag.states(t, place_M[lacking[:1]])[0]
                 raise ValueError(
                     f"human {human} does not have the goal {short_repr(self.goal_of[human])} in state {short_repr(state)}, "
-                    "to which episodes come; the goal generator has to yield it in all such states for it to be pursued"
+                    "which episodes reach; to be pursued, a goal must be yielded by the goal generator in all such states"
                 )

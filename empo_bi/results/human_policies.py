@@ -1,9 +1,8 @@
-"""The humans' policies, computed from stored values when somebody asks: they follow from one level's work."""
+"""The humans' policies, computed on demand from the stored values of the next level."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,28 +14,29 @@ from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.params import Params
 from empo_bi.sweep.phases import HumanPhase, Setting, Work, continuation_rows
 
-ValuesOf = Callable[[int], npt.NDArray[Any]]
+FloatingArray = npt.NDArray[np.floating]  # in the type of arithmetic or of storage
+ValuesOf = Callable[[int], FloatingArray]
 
 
 class HumanPolicies:
     """Goal-conditioned policies of a solved phase 1, level by level or state by state.
 
-    ``values_of(t)`` has the values of level ``t``, (S, H, G), as they rest.
+    ``values_of(t)`` returns the values of level ``t``, (S, H, G), as stored.
     """
 
     def __init__(self, blocks: LevelBlocks, setting: Setting, params: Params, values_of: ValuesOf) -> None:
         self.blocks, self.setting, self.params, self._values_of = blocks, setting, params, values_of
 
-    def blocks_of(self, t: int, place_M: IndexArray | None = None) -> Iterator[tuple[Work, npt.NDArray[Any]]]:
+    def blocks_of(self, t: int, place_M: IndexArray | None = None) -> Iterator[tuple[Work, FloatingArray]]:
         """Blocks of a level, or of some of its states, each with its policies (M, A, X); terminal states are left out."""
         dag = self.blocks.dag
         blocks = self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M)
         phase = HumanPhase(self.setting, self.params, keeps_values=False)
-        n_asked = dag.level_sizes[t] if place_M is None else len(place_M)
+        n_wanted = dag.level_sizes[t] if place_M is None else len(place_M)
         following = None
-        # Few states have few successors, which are looked up; many have the next level, all of it.
-        if dag.shares_bodies and t < dag.horizon and n_asked * dag.n_profiles >= dag.level_sizes[t + 1]:
-            following = _Following(dag.levels.members(t + 1), dag.n_bodies)
+        # Few states have few successors, which are looked up; for many states, the whole next level is read.
+        if dag.shares_bodies and t < dag.horizon and n_wanted * dag.n_profiles >= dag.level_sizes[t + 1]:
+            following = _NextLevel(dag.levels.members(t + 1), dag.n_bodies)
             phase.table.read = self._continuations(t, following.body_N)
         for block in blocks:
             if following is None:
@@ -49,7 +49,7 @@ class HumanPolicies:
             yield work, phase.run(work)
 
     def of_states(self, t: int, place_M: IndexArray) -> tuple[IndexArray, FloatArray]:
-        """Policies (M, H, G, A) of some states of level ``t``, and which of them (by place) are not terminal."""
+        """Of some states of level ``t``: places of those that are not terminal, and their policies (M, H, G, A)."""
         places, parts = [], []
         for block_M, pi_MHGA in self.pieces(t, place_M):
             places.append(block_M)
@@ -72,16 +72,16 @@ class HumanPolicies:
         """Blocks of a level, or of some of its states: places of those that are not terminal, and policies (M, H, G, A)."""
         return ((work.block.place_M, self._by_human(pi_MAX)) for work, pi_MAX in self.blocks_of(t, place_M))
 
-    def _by_human(self, pi_MAX: npt.NDArray[Any]) -> FloatArray:
+    def _by_human(self, pi_MAX: FloatingArray) -> FloatArray:
         n, n_actions, _ = pi_MAX.shape
         pi_MAHG = pi_MAX.reshape(n, n_actions, len(self.setting.goals.humans), -1)
         return np.moveaxis(pi_MAHG, 1, 3).astype(np.float64)
 
     def _work(self, t: int, block: Block, slot_K: npt.NDArray[np.int32]) -> Work:
-        """A block as the kernel reads it; ``slot_K`` has the rows of successors in the table."""
+        """A block as the kernel reads it; ``slot_K`` are the rows of successors in the table."""
         dag, goals, place_M = self.blocks.dag, self.setting.goals, block.place_M
-        asks = self.params.believed_others_policy is not None or not self.setting.unit_durations
-        states = dag.states(t, place_M) if asks else None
+        needs_states = self.params.believed_others_policy is not None or not self.setting.unit_durations
+        states = dag.states(t, place_M) if needs_states else None
         weight_NX, has_NX = goals.weights(t), goals.has(t)
         return Work(
             t=t,
@@ -95,7 +95,8 @@ class HumanPolicies:
             states=states,
         )
 
-    def _continuations(self, t: int, succ_N: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+    def _continuations(self, t: int, succ_N: npt.NDArray[np.integer]) -> FloatingArray:
+        """What successors are worth: a row for each of ``succ_N``, a column for each (human, goal)."""
         goals, factor = self.setting.goals, self.setting.factor(self.params.rate_h)
         table = np.empty((len(succ_N), goals.n_columns), dtype=self.setting.precision.work)
         for level, chosen, place in self.blocks.dag.locate(t, succ_N):
@@ -105,8 +106,8 @@ class HumanPolicies:
         return table
 
 
-class _Following:
-    """The next level as a table: a row for each of its states, in their order, where bodies are shared."""
+class _NextLevel:
+    """The next level as a table with a row for each of its states, in their order, if levels share bodies."""
 
     def __init__(self, members: Bodies, n_bodies: int) -> None:
         self.body_N = as_array(members)
@@ -116,8 +117,8 @@ class _Following:
             self._slot_B[self.body_N] = np.arange(len(self.body_N))
 
     def slots_of(self, succ_K: SuccessorArray) -> SuccessorArray:
-        """Rows of bodies."""
+        """The rows of successors."""
         if self._first < 0:
-            # A stretch may also have rows whose states are not asked for, and lead elsewhere.
+            # A stretch may also have rows of other states, which lead elsewhere.
             return self._slot_B[succ_K]
         return succ_K if self._first == 0 else succ_K - np.int32(self._first)

@@ -1,8 +1,8 @@
-r"""What all agents do together: blocks of states with both policies, and mass that is pushed along them.
+r"""Both policies in blocks of states: probability mass pushed along them, profile weights, and random draws.
 
 .. math:: d(s') \mathrel{+}= d(s) \sum_u \pi_H(u \mid s) \sum_r \pi_r(r \mid s) T(s' \mid s, (u, r))
 
-Policies of a block live in the processor's cache: they are computed from stored values, used, and forgotten.
+The policies of a block fit into the processor's cache: they are computed from stored values, used, and dropped.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ BELOW_ONE = np.nextafter(1.0, 0.0)
 
 @dataclass(frozen=True)
 class JointPolicy:
-    """A block of states with what everybody does there.
+    """A block of states with the policies of all agents.
 
-    The humans play ``pi_MAX``, policies by goal (M, A, X) to be weighted by ``weight_NX``, or, where another prior tells,
-    ``joint_MU``; the other one is empty. The robots play by ``q_MR`` and ``beta_r``.
+    The humans play ``pi_MAX``, policies by goal (M, A, X) weighted by ``weight_NX``, or, with a user's own prior,
+    ``joint_MU``; the other one is empty. The robots' policy follows from ``q_MR`` and ``beta_r``.
     """
 
     block: Block
-    pi_MAX: npt.NDArray[Any]
+    pi_MAX: npt.NDArray[np.floating]
     weight_NX: FloatArray
     joint_MU: FloatArray
     q_MR: FloatArray
@@ -41,14 +41,14 @@ class JointPolicy:
 
     @property
     def policies(self) -> tuple[Any, ...]:
-        """In the order in which kernels take them."""
+        """The arguments of the kernels below, in their order."""
         profiles = self.profiles
         return (
             self.pi_MAX, self.weight_NX, self.joint_MU, self.q_MR, self.beta_r, profiles.played_UR, profiles.action_UH,
         )  # fmt: skip
 
     def push(self, mass_SN: FloatArray, next_BN: FloatArray) -> None:
-        """Add what follows the masses of the block's states, of N kinds, to the rows of the bodies that follow."""
+        """Move the masses of the block's states, of N kinds, to the rows of the bodies that follow."""
         push(
             self.block.place_M, self.block.row_M, *self.block.transitions, *self.policies, self.profiles.n_profiles,
             mass_SN, next_BN,
@@ -64,7 +64,7 @@ class JointPolicy:
         self, duration_K: FloatArray, first_M: IndexArray, last_M: IndexArray, uniform_N: FloatArray, profile_N: IndexArray,
         succ_N: IndexArray, duration_N: FloatArray,
     ) -> None:  # fmt: skip
-        """Draw what happens next in episodes that are in the block's states, see the kernel."""
+        """Draw the next step of episodes that are in the block's states; see the kernel."""
         draw(
             self.block.row_M, *self.block.transitions, *self.policies, self.profiles.n_profiles, duration_K, first_M, last_M,
             uniform_N, profile_N, succ_N, duration_N,
@@ -72,8 +72,8 @@ class JointPolicy:
 
 
 @inlined
-def put_play(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R):  # type: ignore[no-untyped-def]
-    """What humans and robots play in state ``m``: ``joint_U`` and ``pi_R``."""
+def put_policies(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R):  # type: ignore[no-untyped-def]
+    """The policies of humans and robots in state ``m``, into ``joint_U`` and ``pi_R``."""
     U, H = action_UH.shape
     power_law(q_MR[m], beta, pi_R)
     if joint_MU.shape[0] > 0:
@@ -101,7 +101,7 @@ def push(  # type: ignore[no-untyped-def]
     marginal_HA, joint_U, pi_R = np.empty((H, A)), np.empty(U), np.empty(R)
     at_J = np.empty(n_profiles + 1, np.int64)
     for m in range(row_M.size):
-        put_play(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R)
+        put_policies(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R)
         find_entries(at_J, row_M[m], start_E, count_EJ)
         mass_N = mass_SN[place_M[m]]
         for u in range(U):
@@ -120,14 +120,14 @@ def push(  # type: ignore[no-untyped-def]
 def put_profile_weights(  # type: ignore[no-untyped-def]
     pi_MAX, weight_NX, joint_MU, q_MR, beta, profile_UR, action_UH, weight_MJ
 ):
-    """The probability of each profile in each of M states; profiles that nobody plays keep theirs, 0."""
+    """The probability of each profile in each of M states; profiles that are never played stay at 0."""
     U, R = profile_UR.shape
     H, A = action_UH.shape[1], pi_MAX.shape[1]
     pi_MAHG = pi_MAX.reshape((pi_MAX.shape[0], A, H, pi_MAX.shape[2] // H))
     weight_NHG = weight_NX.reshape((weight_NX.shape[0], H, weight_NX.shape[1] // H))
     marginal_HA, joint_U, pi_R = np.empty((H, A)), np.empty(U), np.empty(R)
     for m in range(weight_MJ.shape[0]):
-        put_play(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R)
+        put_policies(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R)
         for u in range(U):
             for r in range(R):
                 weight_MJ[m, profile_UR[u, r]] = joint_U[u] * pi_R[r]
@@ -135,7 +135,7 @@ def put_profile_weights(  # type: ignore[no-untyped-def]
 
 @inlined
 def pick(weight, first, last, x):  # type: ignore[no-untyped-def]
-    """The entry of ``weight[first:last]``, which sum to 1, in whose share of [0, 1) ``x`` is, and where it is in that share.
+    """Divide [0, 1) by ``weight[first:last]``, which sum to 1: the entry whose interval has ``x``, and where in it ``x`` is.
 
     Entries of weight 0 are never picked; the last of the others gets what rounding leaves over.
     """
@@ -154,9 +154,9 @@ def draw(  # type: ignore[no-untyped-def]
     row_M, start_E, count_EJ, succ_K, prob_K, pi_MAX, weight_NX, joint_MU, q_MR, beta, profile_UR, action_UH, n_profiles,
     duration_K, first_M, last_M, uniform_N, profile_N, succ_N, duration_N,
 ):  # fmt: skip
-    """What happens next in each of N episodes, of which those from ``first_M[m]`` to ``last_M[m]`` are in state m.
+    """Draw the next step of each of N episodes, of which those from ``first_M[m]`` to ``last_M[m]`` are in state m.
 
-    One number of ``uniform_N``, in [0, 1), decides what the humans play, then what the robots play, then what follows.
+    One number of ``uniform_N``, in [0, 1), decides the humans' actions, then the robots' actions, then the successor.
     """
     U, R = profile_UR.shape
     H, A = action_UH.shape[1], pi_MAX.shape[1]
@@ -165,8 +165,8 @@ def draw(  # type: ignore[no-untyped-def]
     marginal_HA, joint_U, pi_R = np.empty((H, A)), np.empty(U), np.empty(R)
     at_J = np.empty(n_profiles + 1, np.int64)
     for m in range(row_M.size):
-        put_play(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R)
-        joint_U /= joint_U.sum()  # of a prior of another maker it need not be 1
+        put_policies(m, pi_MAHG, weight_NHG, joint_MU, q_MR, beta, action_UH, marginal_HA, joint_U, pi_R)
+        joint_U /= joint_U.sum()  # a user's own prior need not sum to 1
         find_entries(at_J, row_M[m], start_E, count_EJ)
         for n in range(first_M[m], last_M[m]):
             u, x = pick(joint_U, 0, U, uniform_N[n])

@@ -1,42 +1,43 @@
-r"""What comes about under both policies, exactly, level by level from the first to the last.
+r"""The exact distribution over states under both policies, level by level from the first to the last.
 
 .. math:: d_{t+1}(s') = \sum_s d_t(s) P(s' \mid s)
 
-At any time only one level's probabilities are held (where transitions leap over levels: one number for each state), and
-policies only of states that can come about. Questions about *first* times absorb: what has happened goes no further.
+Only one level's probabilities are in memory at a time (if transitions skip levels: one number for each state), and only
+policies of states that can be reached. For questions about *first* times, probability mass is removed where an event
+happens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from empo_bi.dag.slices import BoolArray, FloatArray, as_array
 from empo_bi.events import Event, indicator_of
 from empo_bi.results.fixed_goals import PursuedGoals
+from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 
 
 class Forward:
-    """A pass over all levels with N kinds of mass, each beginning as 1 in the initial state.
+    """A forward pass over all levels with N kinds of mass, each starting as 1 in the initial state.
 
     Attributes
     ----------
-    ended_N : (N,), what has come to terminal states so far
+    ended_N : (N,), the mass that has reached terminal states so far
     """
 
-    def __init__(self, solution: Solution, n_kinds: int = 1, goals: Mapping[int, Any] | None = None) -> None:
-        """``goals`` are what some humans pursue, see :meth:`Solution.rollouts`."""
+    def __init__(self, solution: Solution, n_kinds: int = 1, goals: Mapping[int, GoalLike] | None = None) -> None:
+        """``goals`` are the fixed goals of some humans; see :meth:`Solution.rollouts`."""
         self._solution, self._pursued = solution, PursuedGoals.of(solution.goal_columns, goals)
         self.ended_N = np.zeros(n_kinds)
 
     def __iter__(self) -> Iterator[tuple[int, FloatArray]]:
-        """Levels with their masses (S, N). What is taken away before the next level is asked for goes no further."""
+        """Levels with their masses (S, N). The caller may remove mass, which is then not carried to the next level."""
         solution, dag, n_kinds = self._solution, self._solution.dag, len(self.ended_N)
-        solution.rows("qr", 0)  # complains if there is no robot policy
+        solution.rows("qr", 0)  # raises an error if there is no robot policy
         self.ended_N[:] = 0.0
         next_BN = np.zeros((dag.n_bodies, n_kinds))
         next_BN[as_array(dag.levels.members(0))] = 1.0
@@ -44,18 +45,18 @@ class Forward:
             body_S = as_array(dag.levels.members(t))
             mass_SN = next_BN[body_S]
             yield t, mass_SN
-            if dag.shares_bodies:  # elsewhere, a body is on one level only, and what leaps over levels is kept
+            if dag.shares_bodies:  # otherwise a body is on one level only, and mass may wait for a later level
                 next_BN[:] = 0.0
             has_mass: BoolArray = np.asarray(mass_SN.any(axis=1), dtype=np.bool_)
             if t < dag.horizon and has_mass.any():
-                for play in solution.plays(t, None if has_mass.all() else np.flatnonzero(has_mass), self._pursued):
-                    play.push(mass_SN, next_BN)
-                    has_mass[play.block.place_M] = False
+                for joint in solution.joint_policies(t, None if has_mass.all() else np.flatnonzero(has_mass), self._pursued):
+                    joint.push(mass_SN, next_BN)
+                    has_mass[joint.block.place_M] = False
             self.ended_N += mass_SN[has_mass].sum(axis=0)
 
 
 def reached_levels(solution: Solution) -> list[FloatArray]:
-    """The probability of each state, (S,) by level; read-only, since a solution keeps them."""
+    """The probability of each state, (S,) by level; read-only, since the solution caches them."""
     mass_TS = [mass_SN[:, 0] for _, mass_SN in Forward(solution)]
     for mass_S in mass_TS:
         mass_S.flags.writeable = False
@@ -63,16 +64,16 @@ def reached_levels(solution: Solution) -> list[FloatArray]:
 
 
 def probability_by_time(
-    solution: Solution, event: Event | Sequence[Event], goals: Mapping[int, Any] | None = None
+    solution: Solution, event: Event | Sequence[Event], goals: Mapping[int, GoalLike] | None = None
 ) -> FloatArray:
-    """How likely an event has happened by each time: in the state of some level up to t, the initial one included.
+    """The probability that an event has happened by each time: in the state of any level up to t, from the initial one on.
 
     Parameters
     ----------
     solution : Solution, with both phases
-    event : a goal, one of ``empo_bi.events``, or a function of a state; or a list of E of them, for which one pass will do
+    event : a goal, one of ``empo_bi.events``, or a function of a state; or a list of E of them, computed in one pass
     goals : {human: goal}, optional
-        What some of the humans pursue, as in :meth:`Solution.rollouts`; the others act by what they do over all goals.
+        Fixed goals of some humans, as in :meth:`Solution.rollouts`; the others act by their policies averaged over goals.
 
     Returns
     -------
@@ -97,10 +98,10 @@ class First:
 
     Attributes
     ----------
-    first : (E,), the probability that an event holds in some state, and none of the others there or before
-    tie : several of them hold in the first state in which any does
-    none : none ever holds
-    by_time : (T + 1, E), the probability that an event has been the first by level t; its last row is ``first``
+    first : (E,), the probability that this event holds in some state, and no other event there or before
+    tie : the probability that several events hold in the first state in which any does
+    none : the probability that none ever holds
+    by_time : (T + 1, E), the probability that this event has been the first by level t; its last row is ``first``
     """
 
     first: FloatArray
@@ -113,7 +114,7 @@ class First:
 
 
 def first_of(solution: Solution, events: Sequence[Event]) -> First:
-    """Which of several events comes first under both policies, exactly.
+    """The exact probabilities, under both policies, that each of several events happens first.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def first_of(solution: Solution, events: Sequence[Event]) -> First:
     events : goals, events of ``empo_bi.events``, functions of a state
     """
     if not isinstance(events, Sequence) or not events:
-        raise ValueError(f"events is {events!r}; give a list of at least one event")
+        raise ValueError(f"events={events!r}; give a list of at least one event")
     indicators = [indicator_of(event, solution.dag) for event in events]
     first_TE, tie = np.zeros((solution.dag.horizon + 1, len(events))), 0.0
     forward = Forward(solution)

@@ -1,9 +1,9 @@
 r"""Episodes drawn under both policies, all of them at once, level by level.
 
 Each step of each episode takes one number of a PCG64 generator, episode after episode: the same seed gives the same
-episodes on any machine with any number of threads, and the first of many episodes are those of few.
+episodes on any machine with any number of threads, and more episodes begin with the same ones as fewer.
 
-The *return* of an episode is what the robot's value is the expectation of,
+The *return* of an episode, whose expectation is the robot's value, is
 
 .. math:: \sum_i e^{-\rho_r D_{<i}} w(D_i) U_r(s_i) + e^{-\rho_r D} V_{terminal}, \quad
     w(D) = (1 - e^{-\rho_r D}) / \rho_r \text{ or, without discount, } 1.
@@ -11,10 +11,12 @@ The *return* of an episode is what the robot's value is the expectation of,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,9 @@ from empo_bi.dag.level_blocks import NO_FLOATS
 from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
+from empo_bi.problem.protocols import Goal
 from empo_bi.results.fixed_goals import PursuedGoals
+from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.hooks import provided
 from empo_bi.sweep.formulas import discounts, duration_weights
@@ -42,10 +46,10 @@ class Rollouts:
     Attributes
     ----------
     level_NT, place_NT : (N, T + 1) int32, where each state is: its level, and its place in ``dag.states(level)``
-    profile_NT : (N, T) int32, what all agents played, as a number (agent 0 is the least significant digit)
-    return_N : (N,) float64, the robot's discounted return, whose expectation is V_r of the initial state unless humans had
-        goals to pursue
-    goals : {human: goal}, what humans pursued, by agent; the others acted by what they do over all goals
+    profile_NT : (N, T) int32, the numbers of the profiles that were played (agent 0 is the least significant digit)
+    return_N : (N,) float64, the robot's discounted return, whose expectation is V_r of the initial state unless some humans
+        pursue fixed goals
+    goals : {human: goal}, the fixed goals that humans pursue; the others act by their policies averaged over goals
     """
 
     solution: Solution
@@ -54,7 +58,7 @@ class Rollouts:
     profile_NT: npt.NDArray[np.int32]
     return_N: FloatArray
     _bits_NB: ByteArray
-    goals: dict[int, Any] = field(default_factory=dict)
+    goals: dict[int, Goal] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.return_N)
@@ -64,7 +68,7 @@ class Rollouts:
 
     @property
     def length_N(self) -> IndexArray:
-        """(N,), transitions of each episode."""
+        """(N,), the number of transitions of each episode."""
         return (self.profile_NT >= 0).sum(axis=1)
 
     @cached_property
@@ -83,24 +87,26 @@ class Rollouts:
         action_NTI = profile_NT1 // n_actions ** np.arange(n_agents) % n_actions
         return np.where(profile_NT1 >= 0, action_NTI, NONE).astype(np.int16)
 
-    def states(self, i: int) -> list[Any]:
-        """The states of an episode, from the initial one to a terminal one."""
+    def states(self, i: int) -> list[Hashable]:
+        """The states of an episode, from the initial to a terminal state."""
         last = int(self.length_N[i])
         where = zip(self.level_NT[i, : last + 1].tolist(), self.place_NT[i, : last + 1].tolist(), strict=True)
         return [self.solution.dag.states(t, np.array([place]))[0] for t, place in where]
 
-    def save(self, path: Any, episode: int = 0, **options: Any) -> Any:
-        """Write an episode as a film (``.gif``, ``.mp4``) or as pictures of all steps (``.png``); see
-        :func:`empo_bi.analysis.film.save_film`, whose options these are, such as ``episodes=[0, 1], columns=2``."""
+    def save(self, path: str | os.PathLike[str], episode: int = 0, **options: Any) -> Path:
+        """Write an episode as a film (``.gif``, ``.mp4``) or as pictures of all steps (``.png``).
+
+        For the options, such as ``episodes=[0, 1], columns=2``, see :func:`empo_bi.analysis.film.save_film`.
+        """
         return provided("Rollouts.save")(self, path, **({"episodes": [episode]} | options))
 
 
 def draw_episodes(
-    solution: Solution, n: int, seed: int | Sequence[int] = 0, goals: Mapping[int, Any] | None = None
+    solution: Solution, n: int, seed: int | Sequence[int] = 0, goals: Mapping[int, GoalLike] | None = None
 ) -> Rollouts:
-    """Draw ``n`` episodes; a level's policies are computed once, for those states in which some episode is."""
+    """Draw ``n`` episodes; policies are computed once per level, for the states that episodes have reached."""
     if index(n) < 1:
-        raise ValueError(f"n={n}; draw at least one episode")
+        raise ValueError(f"n={n}; give a number of episodes, 1 or more")
     pursued = PursuedGoals.of(solution.goal_columns, goals)
     dag, horizon = solution.dag, solution.dag.horizon
     uniform_NT = np.random.Generator(np.random.PCG64(seed)).random((n, horizon))
@@ -119,7 +125,7 @@ def draw_episodes(
         place_M = place_N[here]
         bits_NB[here] |= solution.goal_columns.attained(t, place_M)
         uniform_M = uniform_NT[here, np.minimum(step_N[here], horizon - 1)] if horizon else NO_FLOATS
-        drawn = _draw(solution, t, place_M, uniform_M, pursued)
+        drawn = _draw_steps(solution, t, place_M, uniform_M, pursued)
         goes_on = drawn.profile_N >= 0
         ended, here = here[~goes_on], here[goes_on]
         return_N[ended] += discount_N[ended] * solution.params.terminal_Vr
@@ -141,22 +147,22 @@ def draw_episodes(
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    """What happens next in N episodes; -1 where nothing does."""
+class _Steps:
+    """The next step of N episodes; -1 where an episode has ended."""
 
     profile_N: IndexArray
     succ_N: IndexArray
     duration_N: FloatArray
 
 
-def _draw(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray, pursued: PursuedGoals) -> _Drawn:
+def _draw_steps(solution: Solution, t: int, place_N: IndexArray, uniform_N: FloatArray, pursued: PursuedGoals) -> _Steps:
     """One step of episodes that are in states of level ``t``, whose places ascend."""
-    drawn = _Drawn(np.full(len(place_N), NONE), np.full(len(place_N), NONE), np.ones(len(place_N)))
+    drawn = _Steps(np.full(len(place_N), NONE), np.full(len(place_N), NONE), np.ones(len(place_N)))
     if t < solution.dag.horizon:
-        for play in solution.plays(t, np.unique(place_N), pursued):
-            block, duration_K = play.block, NO_FLOATS
+        for joint in solution.joint_policies(t, np.unique(place_N), pursued):
+            block, duration_K = joint.block, NO_FLOATS
             if not solution.unit_durations:
                 duration_K = durations_of(solution.model, block, solution.dag.states(t, block.place_M))
             first_M, last_M = (np.searchsorted(place_N, block.place_M, side) for side in ("left", "right"))
-            play.draw(duration_K, first_M, last_M, uniform_N, drawn.profile_N, drawn.succ_N, drawn.duration_N)
+            joint.draw(duration_K, first_M, last_M, uniform_N, drawn.profile_N, drawn.succ_N, drawn.duration_N)
     return drawn

@@ -1,10 +1,10 @@
-"""The solution of a world: values, policies and the Markov chain, read from memory or from a store when asked for."""
+"""The solution of a world: values, policies and the Markov chain, read from memory or from a store on demand."""
 
 from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,15 @@ from empo_bi.problem.callbacks import joint_policies_of
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
+from empo_bi.problem.protocols import Goal, JointPrior
 from empo_bi.results.chain import MarkovChain
 from empo_bi.results.error_bounds import ErrorBounds
 from empo_bi.results.fixed_goals import PursuedGoals
+from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.human_policies import HumanPolicies
 from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
-from empo_bi.results.state_report import StateReport
+from empo_bi.results.state_report import GoalRow, StateReport
 from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 from empo_bi.runtime.hooks import provided
@@ -45,25 +47,25 @@ _NO_JOINT, _NO_WEIGHTS = np.zeros((0, 0)), np.zeros((1, 0))
 
 
 class Solution:
-    """Both phases of a world for one set of parameters. Nothing is read before it is asked for.
+    """Both phases of a world, solved for one set of parameters. Arrays are read only when they are needed.
 
     Attributes
     ----------
     world, dag, params
     humans, robots : lists of agents
-    memory_profile : the :class:`MemoryProfiler` that watched, or None
+    memory_profile : the :class:`MemoryProfiler` of the run, or None
     """
 
     def __init__(
         self, blocks: LevelBlocks, setting: Setting, params: Params, results: SolvedLevels, *,
-        human_params: Params | None = None, prior: Any = None, has_robot: bool = True, owns_dag: bool = False,
+        human_params: Params | None = None, prior: JointPrior | None = None, has_robot: bool = True, owns_dag: bool = False,
         users: weakref.WeakSet[Solution] | None = None, memory_profile: MemoryProfiler | None = None,
     ) -> None:  # fmt: skip
-        """``human_params`` are those of phase 1 where it had others; ``prior`` that of another maker, if there was one;
-        ``users`` is shared by solutions that have one DAG, which the last of them closes if it is theirs (``owns_dag``)."""
+        """``human_params`` are the parameters of phase 1 if they differ; ``prior`` is the user's own prior, if any;
+        ``users`` is shared by the solutions of one DAG: the last one to close also closes the DAG if ``owns_dag``."""
         self.dag, self.params, self.results, self.memory_profile = blocks.dag, params, results, memory_profile
         self.human_params, self._owns_dag = human_params or params, owns_dag
-        # Solutions of the same DAG that are open.
+        # Open solutions of the same DAG.
         self._users: weakref.WeakSet[Solution] = weakref.WeakSet() if users is None else users
         self._users.add(self)
         self.blocks, self._setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
@@ -71,6 +73,7 @@ class Solution:
 
     @property
     def world(self) -> Any:
+        """The user's world."""
         return self.dag.world
 
     @property
@@ -88,7 +91,7 @@ class Solution:
 
     @property
     def setting(self) -> Setting:
-        """What the phases were given beside parameters."""
+        """What both phases were given apart from parameters: profiles, goals, precision."""
         return self._setting
 
     @property
@@ -100,7 +103,7 @@ class Solution:
         try:
             return f"<Solution: {self.summary()}>"
         except StoreError as error:  # it was closed, or its files are gone
-            return f"<Solution that cannot be read any more: {error}>"
+            return f"<Solution that can no longer be read: {error}>"
 
     def __enter__(self) -> Solution:
         return self
@@ -109,7 +112,7 @@ class Solution:
         self.close()
 
     def close(self) -> None:
-        """Give back memory and, where arrays are in temporary stores, the disk; the DAG once nobody else uses it."""
+        """Free memory and delete temporary stores; the DAG is closed with the last solution that uses it."""
         self.results.close()
         self._users.discard(self)
         if self._owns_dag and not self._users:
@@ -118,24 +121,24 @@ class Solution:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def rows(self, name: str, t: int, place_M: IndexArray | None = None) -> FloatArray:
-        """An array of level ``t`` as float64, for all states or for those at some places."""
-        array = self._at_rest(name, t)
+        """An array of level ``t`` as float64, for all its states or for those at ``place_M``."""
+        array = self._stored(name, t)
         return (array if place_M is None else array[place_M]).astype(np.float64)
 
-    def pieces(self, name: str, t: int, places: Bodies) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
-        """Some rows of an array of level ``t``, as they rest, a few megabytes at a time: which of ``places``, and the rows.
+    def pieces(self, name: str, t: int, places: Bodies) -> Iterator[tuple[slice, npt.NDArray[np.floating]]]:
+        """Some rows of an array of level ``t``, as stored, a few megabytes at a time: which of ``places``, and the rows.
 
-        ``places`` ascend. On disk, only the chunks that have some of the rows are read, and none are remembered.
+        ``places`` ascend. On disk, only the chunks with these rows are read, and none are cached.
         """
-        self._check_there(name, t)
+        self._check_exists(name, t)
         return self.results.pieces(t, name, places)
 
-    def _at_rest(self, name: str, t: int) -> npt.NDArray[Any]:
-        """An array of level ``t`` as it rests, if there is one."""
-        self._check_there(name, t)
+    def _stored(self, name: str, t: int) -> npt.NDArray[np.floating]:
+        """An array of level ``t`` in its stored type, if there is one."""
+        self._check_exists(name, t)
         return self.results.get(t, name)
 
-    def _check_there(self, name: str, t: int) -> None:
+    def _check_exists(self, name: str, t: int) -> None:
         reason = self.why_missing(name, t)
         if reason is not None:
             raise ValueError(reason)
@@ -143,19 +146,19 @@ class Solution:
     def why_missing(self, name: str, t: int) -> str | None:
         """Why there is no array of a name (``vh``, ``ve``, ``xh``, ``qr``, ``vr``) on level ``t``; None if there is one."""
         if name == "vh" and self._given_prior is not None:
-            return "phase 1 was not solved here, since a prior of your own was given; solve without it"
+            return "phase 1 was not solved, since you gave a prior of your own; solve without it"
         if name != "vh" and not self.has_robot:
-            return "phase 2 was not solved here (phase_2=False); solve with both phases has its values"
+            return "phase 2 was not solved (phase_2=False); solve both phases to get its values"
         if self.results.has(t, name):
             return None
         return (
-            f"{name} was not kept when this was solved, only {', '.join(n for n in ARRAYS if self.results.has(t, n))}; "
-            "solve again, in a batch with 'keep: values'"
+            f"{name} was not stored when this was solved, only {', '.join(n for n in ARRAYS if self.results.has(t, n))}; "
+            "solve again (in a batch, with 'keep: values')"
         )
 
     @property
     def has_own_prior(self) -> bool:
-        """Whether the humans' policies are those of somebody else's prior, not of phase 1."""
+        """Whether the humans' policies come from the user's own prior instead of phase 1."""
         return self._given_prior is not None
 
     def _by_level(self, name: str) -> ByLevel:
@@ -172,13 +175,13 @@ class Solution:
         return self.reward_of(self.rows("xh", t, place_M))
 
     def reward_of(self, x_SH: FloatArray) -> FloatArray:
-        """U_r of states with these powers, (S,); 0 for terminal states, which have none."""
+        """U_r (S,) of states with powers ``x_SH``; 0 for terminal states, whose powers are 0."""
         u_S = np.zeros(len(x_SH))
         goes_on = (x_SH > 0).all(axis=1)
         with np.errstate(over="ignore"):
             u_S[goes_on] = formulas.reward(x_SH[goes_on], self.params.xi, self.params.eta)
         if not np.isfinite(u_S).all():
-            raise self.results.damaged("array 'xh' and the parameters xi and eta do not go together: a reward is infinite")
+            raise self.results.damaged("array 'xh' does not fit the parameters xi and eta: a reward is infinite")
         return u_S
 
     @property
@@ -192,11 +195,11 @@ class Solution:
         return ByLevel(self.dag.horizon + 1, self.robot_policies)
 
     def robot_policies(self, t: int, place_M: IndexArray | None = None) -> FloatArray:
-        """The robots' policy, (S, R), in all states of a level or in those at some places; 0 for terminal ones."""
+        """The robots' policy, (S, R), in all states of a level or in those at ``place_M``; 0 for terminal states."""
         return self.robot_policy_of(self.rows("qr", t, place_M))
 
     def robot_policy_of(self, q_SR: FloatArray) -> FloatArray:
-        """The robots' policy of states with these values of their profiles, (S, R); 0 for terminal states."""
+        """The robots' policy (S, R) where robot profiles have the values ``q_SR``; 0 for terminal states."""
         goes_on = (q_SR < 0).all(axis=1)
         pi_SR = np.zeros_like(q_SR)
         if goes_on.any():
@@ -209,11 +212,11 @@ class Solution:
 
     @property
     def pi_h(self) -> ByLevel:
-        """(S, H, G, A) by level: the humans' policies by goal, computed from the values above; 0 for terminal states."""
+        """(S, H, G, A) by level: the humans' policies by goal, computed from stored values; 0 for terminal states."""
         return ByLevel(self.dag.horizon + 1, self.human_policies.of_level)
 
     @property
-    def goals(self) -> dict[int, list[Any]]:
+    def goals(self) -> dict[int, list[Goal]]:
         """The goals of each human, in the order of the arrays."""
         goals = self._setting.goals
         return {human: [goal for goal in goals.goals[h] if goal is not None] for h, human in enumerate(goals.humans)}
@@ -221,14 +224,14 @@ class Solution:
     @cached_property
     def human_policies(self) -> HumanPolicies:
         if self._given_prior is not None:
-            raise ValueError("this solution was made for a prior of your own; ask that one for the humans' policies")
-        return HumanPolicies(self.blocks, self._setting, self.human_params, lambda t: self._at_rest("vh", t))
+            raise ValueError("this was solved with a prior of your own, which has the humans' policies; ask that prior")
+        return HumanPolicies(self.blocks, self._setting, self.human_params, lambda t: self._stored("vh", t))
 
     # --- policies -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def prior(self) -> Any:
-        """The humans' policies, by goal and over all goals: a :class:`TabularHumanPolicyPrior`, or what was given."""
+        """The humans' policies, by goal and over all goals: a :class:`TabularHumanPolicyPrior`, or your own prior."""
         if self._given_prior is not None:
             return self._given_prior
         generator = self._setting.goals.generator
@@ -266,59 +269,61 @@ class Solution:
 
     def _profile_weights(self, t: int) -> Iterator[tuple[Block, FloatArray]]:
         """Blocks of a level with the probability of each (state, profile) under both policies."""
-        return ((play.block, play.profile_weights()) for play in self.plays(t))
+        return ((joint.block, joint.profile_weights()) for joint in self.joint_policies(t))
 
-    def plays(self, t: int, place_M: IndexArray | None = None, pursued: PursuedGoals | None = None) -> Iterator[JointPolicy]:
-        """Blocks of a level, or of some of its states, with both policies; terminal states are left out.
+    def joint_policies(
+        self, t: int, place_M: IndexArray | None = None, pursued: PursuedGoals | None = None
+    ) -> Iterator[JointPolicy]:
+        """Blocks of a level, or of its states at ``place_M``, with both policies; terminal states are left out.
 
-        Humans do what they do over all goals, but for those that have one to pursue.
+        Humans act by their policies averaged over goals, except those who pursue a fixed goal.
         """
         profiles, goals = self._setting.profiles, self._setting.goals
         pursued = pursued or PursuedGoals.of(goals, None)
         q_SR = self.rows("qr", t)
         if self._given_prior is None:
             for work, pi_MAX in self.human_policies.blocks_of(t, place_M):
-                q_MR = self._going_on(t, q_SR[work.block.place_M])
+                q_MR = self._checked_values(t, q_SR[work.block.place_M])
                 pursued.check_states(t, work.block.place_M)
                 weight_NX = pursued.weights(work.weight_NX)
                 yield JointPolicy(work.block, pi_MAX, weight_NX, _NO_JOINT, q_MR, self.params.beta_r, profiles)
             return
-        asked_1X = pursued.asked()
+        fixed_1X = pursued.single_column()
         for block in self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M):
             pursued.check_states(t, block.place_M)
             states = self.dag.states(t, block.place_M)
-            joint_MU, joint_MXU = joint_policies_of(self._given_prior, profiles, goals, states, asked_1X)
+            joint_MU, joint_MXU = joint_policies_of(self._given_prior, profiles, goals, states, fixed_1X)
             for x in pursued.column_of.values():
                 joint_MU = np.ascontiguousarray(joint_MXU[:, x])
             pi_MAX = np.zeros((len(states), profiles.n_actions, 0))
-            q_MR = self._going_on(t, q_SR[block.place_M])
+            q_MR = self._checked_values(t, q_SR[block.place_M])
             yield JointPolicy(block, pi_MAX, _NO_WEIGHTS, joint_MU, q_MR, self.params.beta_r, profiles)
 
-    def _going_on(self, t: int, q_MR: FloatArray) -> FloatArray:
-        """Values of the robot in states that are not terminal, which are below 0; a store may be somebody else's."""
+    def _checked_values(self, t: int, q_MR: FloatArray) -> FloatArray:
+        """The robot's values in states that are not terminal; they must be below 0, which a foreign store may violate."""
         if self.has_robot:
             if not (q_MR < 0).all():
-                raise self.results.damaged(f"level {t}, array 'qr': the robot's values are 0 in a state that goes on")
+                raise self.results.damaged(f"level {t}, array 'qr': a robot's value is 0 in a state that is not terminal")
             self._logits(q_MR)
         return q_MR
 
     def _logits(self, q_MR: FloatArray) -> FloatArray:
-        """Those of the robots' policy, which are finite in what we have solved."""
+        """``-beta_r log(-Q_r)``: the robots' policy is proportional to its exponential. Finite in all that we solve."""
         with np.errstate(over="ignore"):
             logit_MR = formulas.robot_logits(q_MR, self.params.beta_r)
         if not np.isfinite(logit_MR).all():
-            raise self.results.damaged(f"beta_r={self.params.beta_r} and array 'qr' do not go together")
+            raise self.results.damaged(f"array 'qr' does not fit beta_r={self.params.beta_r}")
         return logit_MR
 
     @cached_property
     def reached(self) -> ByLevel:
-        """(S,) by level: the probability that both policies ever come to each state, from the initial one."""
-        from empo_bi.results.occupancy import reached_levels  # built on solutions, not the other way round
+        """(S,) by level: the probability that each state is ever reached from the initial one, under both policies."""
+        from empo_bi.results.occupancy import reached_levels  # which imports this module
 
         mass_TS = reached_levels(self)
         return ByLevel(self.dag.horizon + 1, lambda t: mass_TS[t])
 
-    def rollouts(self, n: int, seed: int | Sequence[int] = 0, goals: Mapping[int, Any] | None = None) -> Rollouts:
+    def rollouts(self, n: int, seed: int | Sequence[int] = 0, goals: Mapping[int, GoalLike] | None = None) -> Rollouts:
         """Draw ``n`` episodes under both policies.
 
         Parameters
@@ -327,8 +332,8 @@ class Solution:
         seed : int, or a sequence of ints
             The same seed gives the same episodes.
         goals : {human: goal}, optional
-            What some of the humans pursue from beginning to end, each of ``solution.goals[human]``. All others act by what
-            they do over all their goals. The robot does not know, and plays as ever.
+            Goals that some humans pursue from beginning to end, each from ``solution.goals[human]``. The other humans act
+            by their policies averaged over all goals. The robot does not know these goals; its policy stays the same.
         """
         from empo_bi.results.rollouts import draw_episodes
 
@@ -337,14 +342,14 @@ class Solution:
     # --- labelled -----------------------------------------------------------------------------------------------------
 
     def to_xarray(self) -> xarray.Dataset:
-        """Everything as a labelled dataset that reads what is asked for, when it is asked for.
+        """Everything as a labelled dataset that reads its arrays on demand.
 
         See :func:`empo_bi.analysis.to_xarray.dataset_of`; needs the extra ``analysis``.
         """
         return provided("Solution.to_xarray")(self)
 
     def to_pandas(self, quantity: str, **choices: Any) -> pandas.DataFrame:
-        """A tidy table of a quantity, one number a row: ``solution.to_pandas("X_h", levels=3)``.
+        """A tidy table of a quantity, with one number per row: ``solution.to_pandas("X_h", levels=3)``.
 
         See :func:`empo_bi.analysis.to_pandas.table_of` for the choices; needs the extra ``analysis``.
         """
@@ -352,13 +357,13 @@ class Solution:
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 
-    def at(self, state: Any) -> StateReport:
-        """All about one state; :class:`InvalidStateError` if it cannot be reached."""
+    def at(self, state: Hashable) -> StateReport:
+        """All numbers of one state; :class:`InvalidStateError` if it cannot be reached."""
         t, place = self.dag.place_of(state)
         places = np.array([place])
         goals = self._setting.goals
         is_terminal = not any(True for _ in self.blocks.of_states(t, places))
-        table: dict[int, list[tuple[Any, float, float, float, FloatArray]]] = {}
+        table: dict[int, list[GoalRow]] = {}
         if not is_terminal:
             shape = (len(self.humans), goals.n_goals)
             weight_X, has_X = goals.weights(t), goals.has(t)
@@ -392,7 +397,7 @@ class Solution:
 
     @cached_property
     def precision(self) -> ErrorBounds:
-        """How exact the numbers are; the first bound that is asked for takes a pass over all levels."""
+        """How exact the numbers are. Reading the first bound takes a pass over all levels."""
         rest, work = self._setting.precision.rest, self._setting.precision.work
         is_known = self.dag.precision in ("exact", "float64")
         return ErrorBounds(rest, work, self._measured if is_known else None)
@@ -401,7 +406,7 @@ class Solution:
         return provided("Solution.precision")(self)
 
     def memory_report(self) -> MemoryReport:
-        """What is stored how, and by how much smaller than it might be."""
+        """Bytes of all arrays, and how much smaller they are than in plainer ways to store them."""
         on_disk = self.results.compressed_bytes()
         n_humans, n_columns, rest = len(self.humans), self._setting.goals.n_columns, np.dtype(self._setting.precision.rest)
         names = {"vh": "V_h", "ve": "V_h with the robot", "xh": "X_h", "qr": "Q_r", "vr": "V_r"}
@@ -413,7 +418,7 @@ class Solution:
                 packed = n * (rest.itemsize if array in ("vh", "ve") else 8)
                 compressed = None if on_disk is None else on_disk.get(array, 0)
                 accounts.append(Account(names[array], 8 * n, 4 * n, packed, compressed))
-        # Policies are computed when they are asked for; here is what they would take.
+        # Policies are computed on demand; this is what they would take.
         n = self.dag.n_states * n_columns * self._setting.profiles.n_actions
         nothing = None if on_disk is None else 0
         return MemoryReport(self.summary(), [*accounts, Account("policies of the humans", 8 * n, 4 * n, 0, nothing)])

@@ -1,19 +1,23 @@
-"""All that a solution says of one state, as numbers and in words."""
+"""All numbers that a solution has for one state, also as text."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from empo_bi.dag.slices import FloatArray
+from empo_bi.problem.protocols import Goal
+
+# A goal, its weight, its value in phase 1, its value with the robot, action probabilities.
+GoalRow = tuple[Goal, float, float, float, FloatArray]
 
 
 @dataclass(frozen=True)
 class StateReport:
-    """All that a solution says of one state.
+    """All numbers that a solution has for one state.
 
     Attributes
     ----------
@@ -26,10 +30,10 @@ class StateReport:
     U_r, V_r : float
     """
 
-    state: Any
+    state: Hashable
     level: int
     is_terminal: bool
-    goals: dict[int, list[tuple[Any, float, float, float, FloatArray]]]
+    goals: dict[int, list[GoalRow]]
     power: dict[int, float]
     robot_policy: dict[tuple[int, ...], float]
     Q_r: dict[tuple[int, ...], float]
@@ -46,8 +50,8 @@ class StateReport:
         for human, rows in self.goals.items():
             lines.append(f"  human {human}" + (f": power {self.power[human]:.4g}" if human in self.power else ""))
             for goal, weight, before, after, policy in rows:
-                told = {"in phase 1": before, "with the robot": after}
-                values = ", ".join(f"{value:.4f} {how}" for how, value in told.items() if not math.isnan(value))
+                known = {"in phase 1": before, "with the robot": after}
+                values = ", ".join(f"{value:.4f} {how}" for how, value in known.items() if not math.isnan(value))
                 actions = "" if np.isnan(policy).any() else "; actions " + " ".join(f"{p:.3f}" for p in policy)
                 lines.append(f"    {goal!r}: weight {weight:.3g}, value {values}{actions}")
         return "\n".join(lines)

@@ -1,40 +1,42 @@
-"""Dictionaries keyed by states that are views of arrays: an entry is made when somebody asks for it."""
+"""Views of arrays as dictionaries keyed by states; entries are made on demand."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, ItemsView, Iterator, Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import IndexArray
+from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.errors import InvalidStateError
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.profiles import Profiles
+from empo_bi.problem.protocols import Goal
 from empo_bi.results.human_policies import HumanPolicies
 
 REMEMBERED = 512  # entries
-CHUNK = 1024  # states whose entries are made together when all are asked for
+CHUNK = 1024  # states whose entries are made together in iterations
 
-Rows = Callable[[int, IndexArray], Any]  # of some states of a level
+Entry = TypeVar("Entry")
+Rows = Callable[[int, IndexArray], FloatArray]  # level, places of M states -> (M, ...)
 
 
-class StateView(Mapping[Hashable, Any]):
+class StateView(Mapping[Hashable, Entry]):
     """One entry for each state that has one. Iterating goes level by level and makes entries a thousand at a time."""
 
     def __init__(self, dag: Dag) -> None:
         self._dag = dag
-        self._entries: OrderedDict[tuple[int, int], Any] = OrderedDict()
+        self._entries: OrderedDict[tuple[int, int], Entry] = OrderedDict()
         self._length: int | None = None
 
     @abstractmethod
-    def _make(self, t: int, place_M: IndexArray) -> list[Any]:
-        """The entries of some states of a level, None for those without."""
+    def _make(self, t: int, place_M: IndexArray) -> list[Entry | None]:
+        """The entries of the states at ``place_M`` of level ``t``; None for states without one."""
 
-    def __getitem__(self, state: Hashable) -> Any:
+    def __getitem__(self, state: Hashable) -> Entry:
         try:
             t, place = self._dag.place_of(state)
         except InvalidStateError as error:
@@ -48,7 +50,7 @@ class StateView(Mapping[Hashable, Any]):
                 self._entries.popitem(last=False)
         return self._entries[t, place]
 
-    def _all(self) -> Iterator[tuple[Any, Any]]:
+    def _all(self) -> Iterator[tuple[Hashable, Entry]]:
         for t, n_states in enumerate(self._dag.level_sizes):
             for first in range(0, n_states, CHUNK):
                 place_M = np.arange(first, min(first + CHUNK, n_states))
@@ -58,11 +60,11 @@ class StateView(Mapping[Hashable, Any]):
                         if entry is not None:
                             yield state, entry
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Hashable]:
         return (state for state, _ in self._all())
 
-    def items(self) -> Any:
-        """Pairs of state and entry, made as they are asked for."""
+    def items(self) -> ItemsView[Hashable, Entry]:
+        """Pairs of state and entry, made on demand."""
         return _Items(self)
 
     def __len__(self) -> int:
@@ -71,36 +73,34 @@ class StateView(Mapping[Hashable, Any]):
         return self._length
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._dag.n_states:,} states, read when asked for>"
+        return f"<{type(self).__name__} of {self._dag.n_states:,} states, read on demand>"
 
-    def to_dict(self) -> dict[Any, Any]:
+    def to_dict(self) -> dict[Hashable, Entry]:
         """Everything, as plain dictionaries."""
         return dict(self._all())
 
 
-class _Items:
-    def __init__(self, view: StateView) -> None:
-        self._view = view
+class _Items(ItemsView[Hashable, Entry]):
+    """Iterates in chunks; the inherited way would make entries one by one."""
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        return self._view._all()
+    _mapping: StateView[Entry]
 
-    def __len__(self) -> int:
-        return len(self._view)
+    def __iter__(self) -> Iterator[tuple[Hashable, Entry]]:
+        return self._mapping._all()
 
 
-class PolicyView(StateView):
+class PolicyView(StateView[dict[int, dict[Goal, FloatArray]]]):
     """``view[state][human][goal]``: an array of action probabilities, for states that are not terminal."""
 
     def __init__(self, policies: HumanPolicies) -> None:
         super().__init__(policies.blocks.dag)
         self.policies = policies
 
-    def _make(self, t: int, place_M: IndexArray) -> list[Any]:
+    def _make(self, t: int, place_M: IndexArray) -> list[dict[int, dict[Goal, FloatArray]] | None]:
         goals = self.policies.setting.goals
         places, pi_MHGA = self.policies.of_states(t, place_M)
         has_NX = goals.has(t)
-        found: dict[int, Any] = {}
+        found: dict[int, dict[int, dict[Goal, FloatArray]]] = {}
         for place, pi_HGA in zip(places.tolist(), pi_MHGA, strict=True):
             has_HG = has_NX[place if len(has_NX) > 1 else 0].reshape(len(goals.humans), -1)
             found[place] = {
@@ -110,46 +110,45 @@ class PolicyView(StateView):
         return [found.get(place) for place in place_M.tolist()]
 
 
-class GoalValueView(StateView):
+class GoalValueView(StateView[dict[int, dict[Goal, float]]]):
     """``view[state][human][goal]``: values that are not 0; states and humans without any are left out."""
 
     def __init__(self, dag: Dag, goals: GoalColumns, values_of: Rows) -> None:
         super().__init__(dag)
         self._goals, self._values_of = goals, values_of
 
-    def _make(self, t: int, place_M: IndexArray) -> list[Any]:
+    def _make(self, t: int, place_M: IndexArray) -> list[dict[int, dict[Goal, float]] | None]:
         return [self._entry(value_HG) for value_HG in self._values_of(t, place_M)]
 
-    def _entry(self, value_HG: Any) -> dict[int, dict[Any, Any]] | None:
-        entry: dict[int, dict[Any, Any]] = {}
+    def _entry(self, value_HG: FloatArray) -> dict[int, dict[Goal, float]] | None:
+        entry: dict[int, dict[Goal, float]] = {}
         for h, g in np.argwhere(value_HG != 0).tolist():
             entry.setdefault(self._goals.humans[h], {})[self._goals.goals[h][g]] = value_HG[h, g]
         return entry or None
 
 
-class StateValueView(StateView):
+class StateValueView(StateView[float]):
     """``view[state]``: a float, for every state."""
 
     def __init__(self, dag: Dag, values_of: Rows) -> None:
         super().__init__(dag)
         self._values_of = values_of
 
-    def _make(self, t: int, place_M: IndexArray) -> list[Any]:
-        values: list[Any] = self._values_of(t, place_M).tolist()
-        return values
+    def _make(self, t: int, place_M: IndexArray) -> list[float | None]:
+        return list(self._values_of(t, place_M).tolist())
 
     def __len__(self) -> int:
         return self._dag.n_states
 
 
-class RobotPolicyView(StateView):
+class RobotPolicyView(StateView[dict[tuple[int, ...], float]]):
     """``view[state]``: ``{robot profile: probability}``, for states that are not terminal."""
 
     def __init__(self, dag: Dag, profiles: Profiles, policy_of: Rows) -> None:
         super().__init__(dag)
         self._profiles, self._policy_of = profiles, policy_of
 
-    def _make(self, t: int, place_M: IndexArray) -> list[Any]:
+    def _make(self, t: int, place_M: IndexArray) -> list[dict[tuple[int, ...], float] | None]:
         return [
             dict(zip(self._profiles.robot_profiles, row, strict=True)) if sum(row) > 0 else None
             for row in self._policy_of(t, place_M).tolist()

@@ -1,4 +1,4 @@
-"""Sizes as people write and read them: ``"2GB"``, ``0.5`` of what is available, 1,500 MB."""
+"""Sizes in bytes as people write and read them: ``"2GB"``, ``0.5`` of the available memory, 1,500 MB."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from empo_bi.runtime.machine import available_bytes
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _PRINTED = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-_SMALLEST = 1_000_000  # less is a slip
+_SMALLEST = 1_000_000  # less is probably a mistake
 
 Size = int | float | str
 
@@ -40,7 +40,7 @@ def parse_size(size: Size, name: str = "memory_limit") -> int:
 
 
 def held_text(held: float, limit: float | None) -> str:
-    """What is held, against the limit if there is one, both in its unit.
+    """Memory in use, and the limit if there is one, in the same unit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Workers of a cluster, as joblib's backends know them: blocks go there, results come back in their order."""
+"""Computing blocks on the workers of a cluster that joblib's backends reach, with results in the order of the blocks."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Shared = TypeVar("Shared")
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
-ATTEMPTS = 5  # to get a block computed, each time with what is shared sent anew
+ATTEMPTS = 5  # per block; each sends the shared data again
 
 
 class Cluster(Protocol):
-    """Where blocks may be computed. ``n_workers`` of them are at a time, and as many wait."""
+    """Where blocks can be computed: ``n_workers`` at a time, with as many more waiting."""
 
     n_workers: int
 
     def map(self, function: Callable[[Shared, Block], Result], shared: Shared, blocks: Iterable[Block]) -> Iterator[Result]:
-        """``function(shared, block)`` of each block, in order; ``blocks`` are made by the caller's thread, a few ahead.
+        """``function(shared, block)`` of each block, in order. The caller's thread makes ``blocks``, a few ahead.
 
-        What is shared is the same for all blocks and is not changed by anybody.
+        ``shared`` is the same for all blocks and must not be changed.
         """
 
 
 class DaskCluster:
-    """A Dask cluster. What is shared goes to every worker once; if all that have it die, it is sent again.
+    """A Dask cluster. Shared data goes to every worker once; if all workers that have it die, it is sent again.
 
-    joblib's own way to send would do, but keeps large arguments on a single worker, with which they are lost.
+    joblib could send it, too, but keeps large arguments on a single worker, and they are lost with that worker.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -41,8 +41,8 @@ class DaskCluster:
         self._client = backend.client
         self._killed = distributed.KilledWorker
         self.n_workers = max(1, int(backend.effective_n_jobs(-1)))
-        self._shared: Any = None
-        self._sent: Any = None  # where the workers have it
+        self._shared: object = None
+        self._sent: Any = None  # the Dask future of the shared data
 
     def map(self, function: Callable[[Shared, Block], Result], shared: Shared, blocks: Iterable[Block]) -> Iterator[Result]:
         self._share(shared)
@@ -55,15 +55,15 @@ class DaskCluster:
             while ahead:
                 yield self._result(function, *ahead.popleft())
         finally:
-            if ahead:  # something failed, or nobody wants the rest
+            if ahead:  # something failed, or the caller stopped early
                 self._client.cancel([future for future, _ in ahead])
 
-    def _share(self, shared: Any) -> None:
+    def _share(self, shared: object) -> None:
         if self._sent is None or self._shared is not shared:
             check_picklable(shared)
             self._send(shared)
 
-    def _send(self, shared: Any) -> None:
+    def _send(self, shared: object) -> None:
         (self._sent,) = self._client.scatter([shared], broadcast=True, hash=False)
         self._shared = shared
 
@@ -78,25 +78,25 @@ class DaskCluster:
                 return result
             except self._killed as error:
                 raise WorkerDiedError(
-                    f"a block killed the Dask workers that computed it, one after the other ({error}); their logs tell why, "
-                    "most often it is memory: give them more, or set a memory_limit, which makes blocks smaller"
+                    f"a block killed one Dask worker after the other ({error}); their logs say why. Most often they ran out "
+                    "of memory: give them more, or set a memory_limit, which makes blocks smaller"
                 ) from error
             except CancelledError:
-                if self._sent is sent_then:  # or another block has found out
+                if self._sent is sent_then:  # else it was sent again for another block
                     self._send(self._shared)
                 sent_then = self._sent
                 future = self._submit(function, block)
-        raise WorkerDiedError(f"a block was lost {ATTEMPTS} times with the Dask workers that had it; their logs tell why")
+        raise WorkerDiedError(f"a block was lost {ATTEMPTS} times because Dask workers died; their logs say why")
 
 
-def check_picklable(thing: Any) -> None:
-    """Raise TypeError with a remedy; what cannot be sent would fail later, in places that nobody recognises."""
+def check_picklable(thing: object) -> None:
+    """Raise TypeError with a remedy, now: later the same failure would come from deep inside the cluster's code."""
     import cloudpickle  # comes with distributed, and with gymnasium
 
     try:
         cloudpickle.dumps(thing)
     except (PicklingError, TypeError, AttributeError, ValueError) as error:
         raise TypeError(
-            f"what is computed cannot be sent to the cluster ({error}); leave out what cannot be pickled, or call this "
-            "outside of joblib.parallel_config(backend=...)"
+            f"the work cannot be pickled and sent to the cluster ({error}); leave out what cannot be pickled, or call this "
+            "outside joblib.parallel_config(backend=...)"
         ) from error

@@ -1,8 +1,8 @@
-"""What is being compiled, shown while it takes long: kernels compile when they are first used after an installation.
+"""Progress of compilation: kernels compile when they are first used after an installation, which takes a while.
 
-A kernel is compiled with all functions that it calls, a hundred for the rules of gridworlds, and numba tells of each when
-it is done. Their number is known beforehand, from the names that their code has, so a bar can say how far it is. What takes
-less than a second or two says nothing, and nothing is said while somebody who asked for quiet is at work.
+A kernel is compiled together with all functions that it calls, about a hundred for the rules of gridworlds, and numba
+reports each of them. Their number is known beforehand, from the names in their code, so a bar can show how far it is.
+Nothing is shown for the first second or two, nor while a call with ``progress=False`` or ``quiet=True`` is running.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from empo_bi.runtime.progress import CompilationBar
 
 from empo_bi.runtime.numba_internals import is_compiled, is_dispatcher
 
 _PACKAGE = __name__.partition(".")[0]
 _WORDS = {
-    "world": "the rules of gridworlds", "dag": "the search for states", "backward": "the planning steps",
-    "results": "what follows policies", "export": "the export", "accuracy": "the bounds of errors",
+    "world": "the rules of gridworlds", "dag": "the search for states", "sweep": "the planning steps",
+    "results": "rollouts and occupancy", "export": "the export", "accuracy": "the error bounds",
 }  # fmt: skip
 
-_NOBODY_READS = (OSError, ValueError)  # stderr is closed, or its reader has gone: no reason not to compile
+_STDERR_FAILED = (OSError, ValueError)  # stderr is closed, or its reader is gone: no reason not to compile
 
 _log = logging.getLogger(__name__)
 
@@ -32,34 +35,34 @@ R = TypeVar("R")
 
 
 class Compilations:
-    """Told when compilations begin and end; shows those of this package.
+    """Shows compilations of this package's functions; :meth:`begin` and :meth:`end` are called by numba's events.
 
-    Numba compiles one function at a time, those that it calls inside it, whatever the number of threads.
+    Numba compiles one function at a time, whatever the number of threads; callees are compiled inside their callers.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._quiet = 0  # how many who asked for it are at work
+        self._quiet = 0  # number of running calls that want quiet
         self._depth = 0
-        self._awaited: set[Any] = set()
+        self._awaited: set[object] = set()
         self._n_known = 0
         self._begin = 0.0
-        self._bar: Any = None
-        self.n_compiled = 0  # kernels, by this process
+        self._bar: CompilationBar | None = None
+        self.n_compiled = 0  # kernels that this process compiled
 
     @contextmanager
-    def quiet(self, asked: bool = True) -> Iterator[None]:
-        """Say nothing until the end of this, whichever thread compiles, if it is asked."""
+    def quiet(self, wanted: bool = True) -> Iterator[None]:
+        """Show nothing inside this context, whichever thread compiles."""
         with self._lock:
-            self._quiet += asked
+            self._quiet += wanted
         try:
             yield
         finally:
             with self._lock:
-                self._quiet -= asked
+                self._quiet -= wanted
 
     def begin(self, dispatcher: Any) -> None:
-        """A function begins to be compiled: a kernel, or what one calls."""
+        """Compilation of a kernel, or of a function that one calls, begins."""
         if not _is_ours(dispatcher):
             return
         with self._lock:
@@ -67,23 +70,23 @@ class Compilations:
                 self._awaited = functions_to_compile(dispatcher)
                 self._n_known, self._begin = len(self._awaited), time.monotonic()
                 self._bar = None
-                with suppress(*_NOBODY_READS):
+                with suppress(*_STDERR_FAILED):
                     self._bar = None if self._quiet else self._new_bar(dispatcher)
             self._depth += 1
 
-    def _new_bar(self, dispatcher: Any) -> Any:
-        from empo_bi.runtime.progress import compilation_bar  # with tqdm and psutil, only where something is compiled
+    def _new_bar(self, dispatcher: Any) -> CompilationBar:
+        from empo_bi.runtime.progress import compilation_bar  # imports tqdm and psutil, only needed if something compiles
 
         return compilation_bar(f"compiling {words_for(dispatcher)}, once per installation", self._n_known)
 
     def end(self, dispatcher: Any) -> None:
-        """It is done, or has failed."""
+        """It has succeeded or failed."""
         if not _is_ours(dispatcher):
             return
         with self._lock:
             self._depth -= 1
             self._awaited.discard(dispatcher)
-            with suppress(*_NOBODY_READS):
+            with suppress(*_STDERR_FAILED):
                 self._show()
             if self._depth == 0:
                 self._finish(dispatcher)
@@ -106,7 +109,7 @@ compilations = Compilations()
 
 
 def quiet_unless_shown(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose keyword ``progress`` or ``quiet`` also says whether compilations are shown while it works."""
+    """Make a function's keyword ``progress`` or ``quiet`` also decide whether compilations are shown while it runs."""
 
     @functools.wraps(function)
     def with_quiet(*args: P.args, **options: P.kwargs) -> R:
@@ -117,13 +120,13 @@ def quiet_unless_shown(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def words_for(dispatcher: Any) -> str:
-    """What a function of this package is there for, by the part of the package that it is in."""
+    """What a function of this package is for, told by the room it belongs to."""
     _, _, rest = dispatcher.py_func.__module__.partition(".")
     return _WORDS.get(rest.partition(".")[0], dispatcher.py_func.__name__)
 
 
 def functions_to_compile(dispatcher: Any) -> set[Any]:
-    """A kernel and all of this package's functions that it calls, directly or not, less those that are compiled already."""
+    """A kernel and all functions of this package that it calls, directly or not, except those already compiled."""
     found, waiting = {dispatcher}, [dispatcher]
     while waiting:
         function = waiting.pop().py_func
@@ -135,5 +138,5 @@ def functions_to_compile(dispatcher: Any) -> set[Any]:
 
 
 def _is_ours(dispatcher: Any) -> bool:
-    """Numba tells of everybody's functions, so nothing may be taken for granted."""
+    """Numba reports the functions of all packages, so nothing may be taken for granted."""
     return is_dispatcher(dispatcher) and str(getattr(dispatcher.py_func, "__module__", "")).startswith(f"{_PACKAGE}.")

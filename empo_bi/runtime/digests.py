@@ -1,4 +1,4 @@
-"""Short names for contents, for folders and keys."""
+"""Digests: short names for contents, used for folders and keys."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 
 
 def digest(data: bytes) -> str:
-    """40 hexadecimal digits that stand for these bytes."""
+    """The first 40 hexadecimal digits of the bytes' SHA-256."""
     return hashlib.sha256(data).hexdigest()[:40]
 
 
 def digest_of(text: str) -> str:
-    """A short name for a text, for folders."""
+    """A short name for a text: 12 hexadecimal digits."""
     return digest(text.encode())[:12]

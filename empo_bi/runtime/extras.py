@@ -1,4 +1,4 @@
-"""Libraries that come with extras of the installation: :func:`needed`."""
+"""Optional libraries, which extras of the installation bring: :func:`needed`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def needed(module: str, extra: str) -> Any:
-    """Import an optional module, or say which extra of the installation has it."""
+    """Import an optional module, or say which extra of the installation brings it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"{module} is needed for this and is not installed; pip install 'empo-bi[{extra}]'") from error
+        raise ImportError(f"this needs {module}, which is not installed; pip install 'empo-bi[{extra}]'") from error

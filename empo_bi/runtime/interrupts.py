@@ -1,8 +1,8 @@
-"""Ctrl-C while compiled code runs: kept until the block in work is done, since kernels cannot be left in the middle.
+"""Ctrl-C while compiled code runs: deferred until the current block is done, since kernels cannot be interrupted.
 
-Python raises ``KeyboardInterrupt`` wherever it happens to be, which may be inside numba's own calls; they then fail in ways
-of their own, up to a crash. A run therefore takes note of Ctrl-C, and stops where it is safe. Whoever presses it twice gets
-what Python does otherwise.
+Python raises ``KeyboardInterrupt`` wherever it happens to be, possibly inside numba's own calls, which then fail in odd
+ways, up to a crash. A run therefore only notes the first Ctrl-C and stops where that is safe. The second Ctrl-C does what
+Python usually does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """Whether Ctrl-C was pressed since this was made."""
+    """Whether Ctrl-C was pressed since this object was made."""
 
     def __init__(self) -> None:
         self._was_pressed = False
@@ -25,11 +25,11 @@ class Interrupts:
         if self._was_pressed:
             signal.default_int_handler(number, frame)
         self._was_pressed = True
-        with contextlib.suppress(OSError):  # nobody is listening
-            os.write(2, b"\nempo_bi: stopping when the block in work is done; press Ctrl-C again to stop at once\n")
+        with contextlib.suppress(OSError):  # stderr is closed
+            os.write(2, b"\nempo_bi: stopping when the current block is done; press Ctrl-C again to stop at once\n")
 
     def check(self) -> None:
-        """Raise ``KeyboardInterrupt`` if it was; called between blocks."""
+        """Raise ``KeyboardInterrupt`` if Ctrl-C was pressed; called between blocks."""
         if self._was_pressed:
             self._was_pressed = False
             raise KeyboardInterrupt
@@ -37,7 +37,7 @@ class Interrupts:
 
 @contextlib.contextmanager
 def kept_interrupts() -> Iterator[Interrupts]:
-    """Keep Ctrl-C for :meth:`Interrupts.check`, where that is ours to do: in the main thread, if nobody else handles it."""
+    """Defer Ctrl-C to :meth:`Interrupts.check`, but only in the main thread and if no other handler is installed."""
     interrupts = Interrupts()
     is_ours = threading.current_thread() is threading.main_thread()
     if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -2,7 +2,7 @@
 
 Four decorators, from the smallest function to the largest:
 
-- ``inlined``: pasted into its callers; for words of one line, and for what runs for every (state, profile).
+- ``inlined``: pasted into its callers; for one-line helpers, and for what runs for every (state, profile).
 - ``rule``: called by other kernels. Like an inlined function it must not allocate.
 - ``allocating``: called by other kernels, makes arrays.
 - ``kernel``: called from Python. Only these are cached on disk (beside the source, or in the user's cache folder where that
@@ -11,8 +11,8 @@ Four decorators, from the smallest function to the largest:
 Functions that do not allocate are compiled without reference counting, which numba would otherwise do for every array
 argument of every call: 420 against 180 ns for one (state, profile), and 95 ns with the hot ones inlined.
 
-The first call of a kernel after an installation or upgrade compiles it, which takes a while: ``compilation`` shows how far
-it is.
+The first call of a kernel after an installation or upgrade compiles it, which takes a while; ``compilation`` shows the
+progress.
 
 Numba's cache looks only at the file that holds the cached function. Our kernels are spread over modules, so a changed
 rule would leave a stale kernel behind; :func:`kernel` therefore stamps the cache with every module of the package that the
@@ -58,7 +58,7 @@ def allocating(function: Callable[..., Any]) -> Any:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function that Python calls, and keep the machine code on disk."""
+    """Compile a function that Python calls, and cache the machine code on disk."""
     try:
         compiled = njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # read-only installation, and no home folder to write to

@@ -1,4 +1,4 @@
-"""What the machine or the container has, and what this process holds: the one importer of psutil."""
+"""Memory of the machine or container, and of this process; the only importer of psutil."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN_CGROUPS = Path("/proc/self/cgroup")  # which of them this process is in
 _M_MMAP_THRESHOLD = -3  # from malloc.h of glibc
 _LARGE = 8 << 20  # more than a chunk on its way to disk: mapping these, too, took a quarter more CPU time
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-# By version: the limit, the usage, and in memory.stat the files that are cached and can go at any time.
+# By version: the files with limit and usage, and the entry of memory.stat for cached files, which can be dropped any time.
 _FILES = {
     2: ("memory.max", "memory.current", "inactive_file"),
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -33,9 +33,9 @@ class ControlGroup:
 
 
 def control_groups() -> list[ControlGroup]:
-    """All groups with a limit that this process is in, whatever the version of cgroups.
+    """All groups with a limit that this process belongs to, whatever the version of cgroups.
 
-    Files in the page cache count as usage there, though the kernel drops them when memory is wanted; they are left out.
+    The page cache counts as usage there, though the kernel drops it when memory is needed; it is subtracted here.
     """
     found = []
     for folder, version in _cgroup_folders():
@@ -50,7 +50,7 @@ def control_groups() -> list[ControlGroup]:
 
 
 def _cgroup_folders() -> Iterator[tuple[Path, int]]:
-    """The group of this process, and those around it. Inside a container, its own group is usually the outermost one."""
+    """The group of this process and the groups around it. Inside a container, its own group is usually the outermost."""
     paths = {1: "/", 2: "/"}
     with contextlib.suppress(OSError):
         for line in OWN_CGROUPS.read_text().splitlines():
@@ -75,7 +75,7 @@ def _stat(file: Path, name: str) -> int:
 
 
 def available_and_total() -> tuple[int, int]:
-    """What this process may still take, and what there is at all: the machine's, or its container's, if that is less."""
+    """Bytes that this process may still take, and all bytes there are: of the machine, or of its container if less."""
     machine, groups = psutil.virtual_memory(), control_groups()
     available = min([int(machine.available), *(group.limit - group.used for group in groups)])
     return max(0, available), min([int(machine.total), *(group.limit for group in groups)])
@@ -86,7 +86,7 @@ def available_bytes() -> int:
 
 
 def used_bytes() -> int:
-    """What everybody on the machine uses together; files in the page cache do not count."""
+    """What all processes on the machine use together; files in the page cache do not count."""
     memory = psutil.virtual_memory()
     return int(memory.total - memory.available)
 
@@ -94,7 +94,7 @@ def used_bytes() -> int:
 def resident_bytes() -> int:
     """What this process holds, Python and libraries included."""
     try:
-        with open("/proc/self/statm", "rb") as file:  # a fifth of the time that psutil takes
+        with open("/proc/self/statm", "rb") as file:  # five times faster than psutil
             return int(file.read().split()[1]) * _PAGE
     except OSError:
         return int(psutil.Process().memory_info().rss)
@@ -103,24 +103,24 @@ def resident_bytes() -> int:
 def peak_bytes() -> int:
     """The most that this process has held so far.
 
-    Linux hands ``ru_maxrss`` on from the process that starts another one, so that a child of a large process seems large
-    itself; ``VmHWM`` is the child's own.
+    On Linux, a child inherits ``ru_maxrss`` from its parent, so the child of a large process seems large itself;
+    ``VmHWM`` is the child's own.
     """
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="utf-8") as file:
         return int(file.read().split("VmHWM:")[1].split()[0]) * 1024
-    import resource  # which Windows lacks
+    import resource  # not on Windows
 
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
 def reset_peak() -> None:
-    """Let :func:`peak_bytes` begin anew, where the system can (Linux)."""
+    """Let :func:`peak_bytes` start again from now, where the system can (Linux)."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
 
 
 def worker_bytes() -> list[int]:
-    """What each child process has for itself, not shared with others."""
+    """Memory of each child process that it does not share with others."""
     found = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -129,18 +129,18 @@ def worker_bytes() -> list[int]:
 
 
 def trim() -> None:
-    """Let the C library give back what Python and numpy have freed; it keeps some of it otherwise."""
+    """Let the C library return to the system what Python and numpy have freed; otherwise it keeps some of it."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # other C libraries than glibc have no such function
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def set_malloc_threshold() -> None:
-    """From now on, let arrays of 8 MB or more go back to the system as soon as they are freed.
+    """From now on, return arrays of 8 MB or more to the system as soon as they are freed.
 
-    glibc maps large arrays one by one, but raises what it calls large to 32 MB once such an array has been freed; after that
-    the arrays of a level leave holes. Of a sweep over a million bodies, 250 MB were holes. Counts for the whole process, so
-    it is for those who asked for a limit.
+    glibc maps large arrays one by one, but raises its idea of large to 32 MB once such an array has been freed; after that
+    the arrays of a level leave holes: 250 MB in a sweep over a million bodies. This affects the whole process, so it is
+    done only where a memory limit is set.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):

@@ -1,7 +1,7 @@
-"""What is inside a folder that may be somebody else's: ordinary files and folders, and nothing that leads out of it.
+"""Safe access to folders that may come from strangers: only ordinary files and folders, and nothing outside of them.
 
-A symbolic link in a run could make us read, or write to, any file of the user; a named pipe could make us wait for ever. The
-place that a caller names may be a link; what is found below it may not.
+A symbolic link in a run could make us read or write any file of the user; a named pipe could make us wait forever. The
+path that a caller gives may be a link; what lies below it may not.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any, Literal
 
 from empo_bi.errors import StoreMismatchError
 from empo_bi.runtime.wording import short_repr
 
 REMEDY = "only ordinary files and folders are read and written there; put a copy in its place, or remove it"
-# Windows has no links to speak of, but two ways to write the end of a line.
+# Windows hardly has links, but two ways to end a line.
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -29,7 +29,7 @@ def is_plain_name(name: object) -> bool:
 
 
 def path_inside(folder: Path, name: str) -> Path:
-    """``folder / name``, refused if that is elsewhere: a way up, an absolute path, or a link on the way there."""
+    """``folder / name``; refused if that leads elsewhere: by ``..``, an absolute path, or a link on the way."""
     check_relative(name)
     path = folder
     for part in PurePosixPath(name).parts:
@@ -39,13 +39,13 @@ def path_inside(folder: Path, name: str) -> Path:
 
 
 def check_relative(name: str) -> None:
-    """Complain of a name that does not stay inside its folder, or below its URL."""
+    """Refuse a name that leads out of its folder or URL."""
     if not all(is_plain_name(part) for part in name.split("/")):
         raise StoreMismatchError(f"{short_repr(name)}: is not a name inside a folder; nothing outside of it is opened")
 
 
 def refuse_link(path: Path) -> None:
-    """Complain if something is there that is neither an ordinary file nor a folder."""
+    """Refuse what is neither an ordinary file nor a folder."""
     try:
         mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -55,7 +55,7 @@ def refuse_link(path: Path) -> None:
 
 
 def refuse_links_in(folder: Path) -> None:
-    """Complain of the first thing below a folder that is neither an ordinary file nor a folder."""
+    """Refuse a folder if anything below it is neither an ordinary file nor a folder."""
     left = [os.fspath(folder)]
     while left:
         try:
@@ -65,7 +65,7 @@ def refuse_links_in(folder: Path) -> None:
                         left.append(entry.path)
                     elif not entry.is_file(follow_symlinks=False):
                         refuse_link(Path(entry.path))
-        except FileNotFoundError:  # its writer is tidying up
+        except FileNotFoundError:  # its writer has just removed it
             continue
 
 
@@ -73,10 +73,10 @@ def _kind(mode: int) -> str:
     return "a symbolic link" if stat.S_ISLNK(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
 
 
-def open_without_links(path: Path, mode: str) -> Any:
-    """Open a file to write (``"wb"``) or a text to append (``"a"``, ``"a+"``), but never through a link.
+def open_without_links(path: Path, mode: Literal["wb", "a", "a+"]) -> IO[Any]:
+    """Open a file for writing (``"wb"``) or a text for appending (``"a"``, ``"a+"``), but never through a link.
 
-    To write makes a new file in any case: what is there, perhaps a link, goes. To append complains of a link.
+    Writing always makes a new file and removes what was there, even a link. Appending refuses a link.
     """
     if mode == "wb":
         path.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """For titles and names, which might otherwise look like lines of ours.
+    """A text on one line, for titles and names, which might otherwise imitate lines of our output.
 
     >>> one_line("a world\\nall checksums agree")
     'a world all checksums agree'
@@ -29,7 +29,7 @@ def one_line(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""JSON stays JSON: such characters can only stand in its texts, where ``\u001b`` means the same.
+    r"""JSON with control characters escaped; they can only occur in its strings, where ``\u001b`` means the same.
 
     >>> printable_json('{"title": "\x9b31m"}')
     '{"title": "\\u009b31m"}'

@@ -1,11 +1,11 @@
-"""How far work has come, on stderr: a bar on a terminal or in a notebook, plain lines elsewhere, nothing for short work."""
+"""Progress on stderr: a bar on a terminal or in a notebook, plain lines elsewhere, nothing if the work is short."""
 
 from __future__ import annotations
 
 import sys
 import time
 import warnings
-from typing import Any
+from typing import NoReturn
 
 from tqdm import TqdmWarning
 
@@ -15,27 +15,27 @@ from empo_bi.runtime.printable import printable
 from empo_bi.runtime.wording import counted
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", TqdmWarning)  # in notebooks without ipywidgets: lines will do, and need no warning
+    warnings.simplefilter("ignore", TqdmWarning)  # in notebooks without ipywidgets, lines are fine and need no warning
     from tqdm.auto import tqdm
 
 BAR_AFTER, BAR_EVERY = 1.0, 0.1  # seconds
 LINE_AFTER, LINE_EVERY = 2.0, 10.0
-COMPILATION_LINE_EVERY = 3.0  # which takes half a minute in all
-TOLD_FROM_SHARE, TOLD_FROM_SECONDS = 0.01, 30.0  # measured for so long, a speed says how long the rest takes
+COMPILATION_LINE_EVERY = 3.0  # compiling takes half a minute in all
+ESTIMATE_FROM_SHARE, ESTIMATE_FROM_SECONDS = 0.01, 30.0  # from then on the measured speed is good for an estimate
 
 
 class LevelBar:
-    """Told of levels and blocks as they are done; shows how many, how fast, in how much memory, and for how long still.
+    """Progress by levels and blocks: how many are done, states per second, memory, and the time left.
 
     Parameters
     ----------
     what : the work
-    n_levels : how many levels there will be, None if nobody knows
-    n_states : how many states, likewise; the time left follows from it, or else from the last level
+    n_levels : how many levels there will be, None if unknown
+    n_states : how many states there will be, None if unknown; the time left follows from it, or else from the last level
     limit : bytes that the process may hold, None if there is no limit
     shown : False shows nothing
     as_lines : lines instead of a bar, also on a terminal
-    after, every : seconds before it is first shown, and from then on
+    after, every : seconds until it is first shown, and between updates
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class LevelBar:
         self._level_seconds = 0.0
         self._first: tuple[float, int] | None = None  # when there were states for the first time, and how many
         self._due = self._begin + after
-        self._as_lines, self._has_told = as_lines, False
-        self._bar: Any = None
+        self._as_lines, self._has_printed = as_lines, False
+        self._bar: tqdm[NoReturn] | None = None
 
     def __enter__(self) -> LevelBar:
         return self
@@ -59,16 +59,16 @@ class LevelBar:
     def __exit__(self, *raised: object) -> None:
         if self._bar is not None:
             self._bar.close()
-        elif self._has_told and raised[0] is None:  # who was told of it will want to know that it is over
+        elif self._has_printed and raised[0] is None:  # whoever saw it begin wants to see it end
             seconds = _duration(time.monotonic() - self._begin)
             say(f"{self._what}: {', '.join([f'{self._skipped + self._done} levels', *self._states()])}, done in {seconds}")
 
     def skip(self, n_levels: int) -> None:
-        """So many levels were there already."""
+        """``n_levels`` levels were done before."""
         self._skipped += n_levels
 
     def block(self, n_states: int) -> None:
-        """So many states more, of the level in work."""
+        """``n_states`` more states of the current level are done."""
         if self._shown:
             self._states_in_work += n_states
             self._show_if_due()
@@ -85,7 +85,7 @@ class LevelBar:
 
     def _show_if_due(self) -> None:
         now = time.monotonic()
-        if self._first is None:  # until now, kernels were compiled or loaded
+        if self._first is None:  # before the first states, kernels were compiled or loaded
             self._first = now, self._done_states + self._states_in_work
         if now < self._due:
             return
@@ -94,7 +94,7 @@ class LevelBar:
         if not self._as_lines:
             self._draw(count, self._text(now, in_bar=True))
             return
-        self._has_told = True
+        self._has_printed = True
         of = "" if self._n_levels is None else f" of {self._n_levels}"
         place = "the first level in work" if self._level is None else f"level {self._level}"
         say(f"{self._what}: {place} ({count}{of} done), {self._text(now)}")
@@ -108,7 +108,7 @@ class LevelBar:
         self._bar.set_postfix_str(text)
 
     def _text(self, now: float, *, in_bar: bool = False) -> str:
-        """States (for which a bar has no room), their speed, memory, and the time left, as far as they are known."""
+        """States (unless in a bar, which has no room), states per second, memory, and the time left, where known."""
         states, seconds = self._done_states + self._states_in_work, now - self._begin
         parts = [] if in_bar else self._states()
         if states and seconds > 0:
@@ -124,15 +124,15 @@ class LevelBar:
         return [f"{states / 1e6:,.1f} M states" if states >= 1_000_000 else counted(states, "state")]
 
     def _seconds_left(self, states: int, now: float) -> float | None:
-        """By states where their number is known. Otherwise as if each level to come took as long as the last one.
+        """By states if their number is known; otherwise each remaining level is taken to last as long as the last one.
 
-        None until it can be told: what comes first may be a state or two, and a minute of compiling.
+        None as long as there is too little to go by: the first minute may have been spent on compiling.
         """
         if self._n_states is not None and self._first is not None and states:
             left = max(0, self._n_states - states)
             then, states_then = self._first
             measured, seconds = states - states_then, now - then
-            is_enough = measured >= TOLD_FROM_SHARE * self._n_states or seconds >= TOLD_FROM_SECONDS
+            is_enough = measured >= ESTIMATE_FROM_SHARE * self._n_states or seconds >= ESTIMATE_FROM_SECONDS
             return 0.0 if not left else seconds * left / measured if measured and is_enough else None
         if self._n_levels is None or self._done < 2:
             return None
@@ -143,7 +143,7 @@ def level_bar(
     what: str, n_levels: int | None, shown: bool, *, n_states: int | None = None, limit: int | None = None,
     after: float | None = None, every: float | None = None,
 ) -> LevelBar:  # fmt: skip
-    """A :class:`LevelBar` for where we are: a bar on a terminal or in a notebook, plain lines elsewhere."""
+    """A :class:`LevelBar` that suits stderr: a bar on a terminal or in a notebook, plain lines elsewhere."""
     as_lines = _has_lines_only()
     return LevelBar(
         what, n_levels, shown, n_states=n_states, limit=limit, as_lines=as_lines,
@@ -153,7 +153,7 @@ def level_bar(
 
 
 class RunBar:
-    """Told of runs as they are done; shows how many, and for how long still: a bar, or lines."""
+    """Progress by runs of a batch: how many are done, and the time left; a bar, or lines."""
 
     def __init__(self, what: str, n_runs: int, shown: bool, *, as_lines: bool, after: float, every: float) -> None:
         self._what, self._n_runs, self._done, self._every = what, n_runs, 0, every
@@ -172,7 +172,7 @@ class RunBar:
         self._done += n
         self._bar.update(n)
         now = time.monotonic()
-        if self._first is None:  # until now, workers were started and kernels loaded
+        if self._first is None:  # before the first run, workers were started and kernels loaded
             self._first = now, self._done
         if self._as_lines and now >= self._due:
             self._due = now + self._every
@@ -183,27 +183,27 @@ class RunBar:
 
 
 def run_bar(what: str, n_runs: int, shown: bool) -> RunBar:
-    """A :class:`RunBar` for where we are, as :func:`level_bar` chooses."""
+    """A :class:`RunBar` that suits stderr, as :func:`level_bar` chooses."""
     as_lines = _has_lines_only()
     after, every = (LINE_AFTER, LINE_EVERY) if as_lines else (BAR_AFTER, BAR_EVERY)
     return RunBar(what, n_runs, shown, as_lines=as_lines, after=after, every=every)
 
 
 class CompilationBar:
-    """Told how many functions of a kernel are compiled; shows how many of them, and for how long: a bar, or lines."""
+    """Progress of compiling a kernel: how many of its functions are done, and the time taken; a bar, or lines."""
 
     def __init__(self, what: str, n_functions: int, *, as_lines: bool, after: float, every: float) -> None:
         self._what, self._n_functions, self._as_lines, self._every = what, n_functions, as_lines, every
         self._begin = time.monotonic()
-        self._due, self._has_told = self._begin + after, False
-        self._bar: Any = None
+        self._due, self._has_printed = self._begin + after, False
+        self._bar: tqdm[NoReturn] | None = None
 
     def to(self, n_done: int) -> None:
-        """So many are done."""
+        """``n_done`` functions are done."""
         now = time.monotonic()
         if now < self._due:
             return
-        self._due, self._has_told = now + self._every, True
+        self._due, self._has_printed = now + self._every, True
         if self._as_lines:
             done = f"{n_done} of {counted(self._n_functions, 'function')} done"
             say(f"{self._what}: {done}, {_duration(now - self._begin)}")
@@ -217,20 +217,20 @@ class CompilationBar:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
-        elif self._has_told:
+        elif self._has_printed:
             say(f"{self._what}: done in {_duration(time.monotonic() - self._begin)}")
 
 
 def compilation_bar(what: str, n_functions: int) -> CompilationBar:
-    """A :class:`CompilationBar` for where we are, as :func:`level_bar` chooses."""
+    """A :class:`CompilationBar` that suits stderr, as :func:`level_bar` chooses."""
     as_lines = _has_lines_only()
     after, every = (LINE_AFTER, COMPILATION_LINE_EVERY) if as_lines else (BAR_AFTER, BAR_EVERY)
     return CompilationBar(what, n_functions, as_lines=as_lines, after=after, every=every)
 
 
 def say(text: str) -> None:
-    """A line on stderr, where there is one, that does not break a bar."""
-    if sys.stderr is not None:  # else tqdm would take stdout
+    """Print a line on stderr, if there is one, without breaking a bar."""
+    if sys.stderr is not None:  # without it, tqdm would use stdout
         tqdm.write(printable(f"empo_bi: {text}"), file=sys.stderr)
 
 

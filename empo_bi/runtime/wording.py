@@ -1,4 +1,4 @@
-"""Words for messages: values cut short, counted nouns, and what somebody may have meant."""
+"""Words for messages: shortened values, counted nouns, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 def short_repr(value: object, at_most: int = 100) -> str:
-    """The value as it would be written, cut where it is long.
+    """The value's ``repr``, cut if it is long.
 
-    Exists because a message has to fit the screen, and because Python refuses to print integers of thousands of digits.
+    A message has to fit the screen, and Python refuses to print integers of thousands of digits.
     """
     try:
         text = repr(value)
@@ -24,9 +24,6 @@ def counted(n: int, noun: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``" Did you mean 'max_steps'?"`` for a near miss, else the empty string.
-
-    Exists because every complaint about an unknown name should end with the most likely remedy.
-    """
+    """``" Did you mean 'max_steps'?"`` for a near miss, else the empty string; ends messages about unknown names."""
     near = difflib.get_close_matches(str(word), list(known), n=2, cutoff=0.6)
     return f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""

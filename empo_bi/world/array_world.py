@@ -1,4 +1,4 @@
-"""A model from elsewhere, given as sparse arrays or as the ``P`` table of a Gymnasium toy-text environment."""
+"""Worlds given as sparse arrays, or as the ``P`` table of a Gymnasium toy-text environment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,14 @@ from empo_bi.world.model import PROBABILITY_TOLERANCE, Transitions
 from empo_bi.world.packed import PackedWorld
 from empo_bi.world.toy_text import matrix_of_table, only_start, with_ended
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 IndexArray = npt.NDArray[np.int64]
 NumberedState = tuple[int, int]
+Matrix: TypeAlias = "csr_array | npt.ArrayLike"  # of any sparse or dense kind
+GoalStates = PossibleGoal | npt.ArrayLike  # a goal, numbers of states, or a mask of states
+Goals = Mapping[str, GoalStates] | Sequence[GoalStates]
 
 _OWN_ATTRIBUTES = {
     "max_steps", "n_states", "n_profiles", "agents", "action_space", "action_names", "human_agent_indices",
@@ -55,10 +61,10 @@ class NumberedStates:
         try:
             step, number = map(index, state)
         except (TypeError, ValueError):
-            raise InvalidStateError(f"{short_repr(state)} is no state of this world: a state is (step, number)") from None
+            raise InvalidStateError(f"{short_repr(state)} is not a state of this world; give (step, number)") from None
         if not (0 <= step < 2**31 and 0 <= number < 2**31):
             raise InvalidStateError(
-                f"{short_repr(state)} is no state of this world: step and number are 0 or more, and int32"
+                f"{short_repr(state)} is not a state of this world; step and number are from 0 to {2**31 - 1:,}"
             )
         return step, number
 
@@ -66,7 +72,7 @@ class NumberedStates:
 class ArrayWorld(PackedWorld):
     """A finite-horizon model given as sparse arrays. A state is ``(step, number)``.
 
-    It is enumerated and solved by the compiled path, like a gridworld, and no function is asked about single states.
+    It is enumerated and solved by compiled kernels, like a gridworld, without a Python call for each state.
 
     Parameters
     ----------
@@ -77,32 +83,33 @@ class ArrayWorld(PackedWorld):
     max_steps : int
         The horizon.
     goals : mapping or sequence
-        What humans may want to reach: ``{name: states}``, where states are numbers, or a mask of all states. A goal is
-        attained in a state; it counts when somebody arrives there.
+        Goals that humans may have: ``{name: states}``, where states are numbers, or a mask of all states. A goal is
+        attained when the world reaches one of its states.
     weights : sequence of float, optional
-        Of the goals; 1/n each by default.
+        Weights of the goals; 1/n each by default.
     start : int
         The initial state.
     n_agents : int
-        How many act together in one profile, all with the same number of actions.
+        How many agents act together in one profile, all with the same number of actions.
     humans, robots : sequence of int, optional
-        Who is what: by default, agent 0 is the human and the others are robots.
+        By default, agent 0 is the human and the others are robots.
     action_names : sequence of str, optional
 
     Attributes
     ----------
     n_states, n_profiles : int
     ended_copies : dict
-        Of worlds made by :meth:`from_gymnasium`: states that may or may not be the end, and the numbers of their ends.
+        For worlds made by :meth:`from_gymnasium`: states that may be terminal or not, and the numbers of their terminal
+        copies.
 
     Raises
     ------
     InvalidWorldError
-        For rows that are no distributions, and shapes that do not fit.
+        If rows are not distributions, or shapes do not fit.
 
     Examples
     --------
-    Two states, two actions: one stays, the other goes on to state 1 with probability 0.9.
+    Two states, two actions: one stays, the other moves to state 1 with probability 0.9.
 
     >>> import numpy as np
     >>> from empo_bi import ArrayWorld, Params, solve
@@ -117,10 +124,10 @@ class ArrayWorld(PackedWorld):
 
     def __init__(
         self,
-        transitions: Any,
+        transitions: Matrix | Sequence[Matrix],
         *,
         max_steps: int,
-        goals: Mapping[str, Any] | Sequence[Any],
+        goals: Goals,
         weights: Sequence[float] | None = None,
         start: int = 0,
         n_agents: int = 1,
@@ -134,8 +141,8 @@ class ArrayWorld(PackedWorld):
         n_actions = round(self.n_profiles ** (1 / n_agents))
         if n_actions**n_agents != self.n_profiles:
             raise InvalidWorldError(
-                f"{counted(self.n_profiles, 'action profile')} for n_agents={n_agents}; all agents have the same number of "
-                f"actions A, so there should be A ** {n_agents} of them"
+                f"{counted(self.n_profiles, 'action profile')} for n_agents={n_agents}; all agents have the same number A "
+                f"of actions, so give A ** {n_agents} profiles"
             )
         if action_names is not None and len(action_names) != n_actions:
             raise InvalidWorldError(f"{len(action_names)} action_names for {counted(n_actions, 'action')}; give one each")
@@ -147,12 +154,10 @@ class ArrayWorld(PackedWorld):
         self.robot_agent_indices = others if robots is None else _checked_roles("robots", robots, n_agents)
         both = set(self.human_agent_indices) & set(self.robot_agent_indices)
         if both:
-            raise InvalidWorldError(
-                f"agent {min(both)} is among the humans and among the robots; an agent is one or neither"
-            )
+            raise InvalidWorldError(f"agent {min(both)} is both a human and a robot; remove it from humans or from robots")
         self.start = _whole("start", start, 0)
         if self.start >= self.n_states:
-            raise InvalidWorldError(f"start={start}: this world has states 0 to {self.n_states - 1}")
+            raise InvalidWorldError(f"start={start}; this world has states 0 to {self.n_states - 1}")
         self._begin_R, self._succ_K, self._prob_K = self._checked_rows(matrix)
         for array in (self._begin_R, self._succ_K, self._prob_K):
             array.flags.writeable = False
@@ -162,19 +167,18 @@ class ArrayWorld(PackedWorld):
 
     @classmethod
     def from_gymnasium(
-        cls, environment: Any, *, max_steps: int, goals: Mapping[str, Any] | Sequence[Any], start: int | None = None,
-        **options: Any,
-    ) -> ArrayWorld:  # fmt: skip
-        """From a toy-text environment (FrozenLake, CliffWalking, Taxi), or from its table.
+        cls, environment: object, *, max_steps: int, goals: Goals, start: int | None = None, **options: Any
+    ) -> ArrayWorld:
+        """Make a world from a toy-text environment (FrozenLake, CliffWalking, Taxi), or from its table.
 
         Parameters
         ----------
         environment : environment with ``P``, or ``P`` itself
             ``P[state][action]`` has ``(probability, next state, reward, terminated)``. A state that is entered with
-            ``terminated`` is terminal; one that is also entered without it gets a second, terminal number after all others.
-            Rewards play no part: the humans want to reach goals.
+            ``terminated`` is terminal; if it is also entered without, it gets a terminal copy with a number after all
+            others. Rewards are ignored: humans have goals instead.
         start : int, optional
-            The initial state; by default the environment's, if it always begins with the same one.
+            The initial state; by default the environment's, if it always starts in the same state.
 
         Examples
         --------
@@ -188,8 +192,7 @@ class ArrayWorld(PackedWorld):
         table = bare if isinstance(bare, Mapping) else getattr(bare, "P", None)
         if table is None:
             raise InvalidWorldError(
-                f"{short_repr(environment)} has no table P of exact probabilities, which toy-text environments have; give "
-                "such an environment, or the table itself"
+                f"{short_repr(environment)} has no table P of exact probabilities; give a toy-text environment, or a table"
             )
         given = getattr(bare, "initial_state_distrib", None)
         start = only_start(given) if start is None else _whole("start", start, 0)
@@ -211,8 +214,8 @@ class ArrayWorld(PackedWorld):
             f"{counted(self.max_steps, 'step')}>"
         )
 
-    def _checked_rows(self, matrix: Any) -> tuple[IndexArray, npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Where rows begin, successors and probabilities, none of which is 0; each row sums to 1."""
+    def _checked_rows(self, matrix: csr_array) -> tuple[IndexArray, npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Offsets of rows, successors, and positive probabilities; each row sums to 1."""
         begin_R, prob_K = matrix.indptr.astype(np.int64), matrix.data.astype(np.float64, copy=False)
         row_K = np.repeat(np.arange(len(begin_R) - 1), np.diff(begin_R))
         bad = np.flatnonzero(~(prob_K >= 0))
@@ -225,21 +228,21 @@ class ArrayWorld(PackedWorld):
         if len(bad):
             is_empty = length_SJ.ravel()[bad[0]] == 0
             raise InvalidWorldError(
-                f"{self._where(bad[0])}: the probabilities sum to {total_R[bad[0]]!r}, not to 1"
-                + ("; a state is terminal for all profiles or for none" if is_empty else "")
+                f"{self._where(bad[0])}: the probabilities sum to {total_R[bad[0]]!r}, expected 1"
+                + ("; a state must be terminal for all profiles or for none" if is_empty else "")
             )
         prob_K = prob_K / total_R[row_K]
         return begin_R, matrix.indices.astype(np.int32), prob_K
 
-    def _where(self, row: Any) -> str:
+    def _where(self, row: int | np.integer) -> str:
         state, profile = divmod(int(row), self.n_profiles)
         return f"state {state}, profile {profile}"
 
     @property
     def content_key(self) -> str | None:
-        """Tells its transitions from others', also in another process.
+        """Identifies the transitions, also in another process.
 
-        None for a subclass, or where somebody has put more on it: then all of that counts.
+        None for a subclass, or if the object has other attributes: then all of its content counts.
         """
         if type(self) is not ArrayWorld or not vars(self).keys() <= _OWN_ATTRIBUTES:
             return None
@@ -253,7 +256,7 @@ class ArrayWorld(PackedWorld):
             digest.update(array.data)
         return digest.hexdigest()
 
-    # --- for people ---------------------------------------------------------------------------------------------------
+    # --- for users ----------------------------------------------------------------------------------------------------
 
     def get_state(self) -> NumberedState:
         return self._present_state
@@ -281,7 +284,7 @@ class ArrayWorld(PackedWorld):
         profile = [index(action) for action in ([actions] if hasattr(actions, "__index__") else actions)]
         if len(profile) != len(self.agents) or not all(0 <= action < n_actions for action in profile):
             raise InvalidActionError(
-                f"actions {actions!r}: expected one action per agent, {counted(len(self.agents), 'number')} from 0 to "
+                f"actions {actions!r}; give one action for each agent, {counted(len(self.agents), 'number')} from 0 to "
                 f"{n_actions - 1}"
             )
         if self.is_terminal((step, number)):
@@ -293,7 +296,7 @@ class ArrayWorld(PackedWorld):
     def _checked_state(self, state: Any) -> NumberedState:
         step, number = NumberedStates._checked(state)
         if number >= self.n_states:
-            raise InvalidStateError(f"{short_repr(state)}: this world has states 0 to {self.n_states - 1}")
+            raise InvalidStateError(f"{short_repr(state)}; this world has states 0 to {self.n_states - 1}")
         return step, number
 
     # --- for the engine -----------------------------------------------------------------------------------------------
@@ -310,7 +313,7 @@ class ArrayWorld(PackedWorld):
         return NumberedStates().encode(states)
 
     def problem_of_keys(self, key_SW: KeyArray) -> str | None:
-        """Why some keys are not states of this world, for keys from elsewhere; None if all are."""
+        """Why some keys are not states of this world; None if all are. For keys from untrusted files."""
         return NumberedStates().problem_of_keys(key_SW, self.n_states)
 
     def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[NumberedState]:
@@ -333,7 +336,7 @@ class ArrayWorld(PackedWorld):
         attained_SG = np.zeros((len(key_SW), len(goals)), dtype=np.bool_)
         number_S, others = key_SW[:, 0].astype(np.int64), []
         for g, goal in enumerate(goals):
-            if type(goal) is ReachStatesGoal:  # a subclass may have its own idea of being achieved
+            if type(goal) is ReachStatesGoal:  # a subclass may define is_achieved differently
                 attained_SG[:, g] = goal.mask(self.n_states)[number_S]
             else:
                 others.append(g)
@@ -343,8 +346,8 @@ class ArrayWorld(PackedWorld):
         return attained_SG
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or index(value) < least:
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < least:
         raise InvalidWorldError(f"{name}={short_repr(value)}; give a whole number, {least} or more")
     return index(value)
 
@@ -356,30 +359,29 @@ def _checked_roles(name: str, agents: Sequence[int], n_agents: int) -> list[int]
     return found
 
 
-def _stacked(transitions: Any) -> tuple[Any, int, int]:
+def _stacked(transitions: Matrix | Sequence[Matrix]) -> tuple[csr_array, int, int]:
     """All profiles in one CSR matrix (S * J, S) without zeros, and S and J."""
-    from scipy import sparse  # takes a fifth of a second to import
+    from scipy import sparse  # importing it takes a fifth of a second
 
     is_list = isinstance(transitions, list | tuple) or getattr(transitions, "ndim", 2) == 3
+    given: list[Matrix] = list(cast(Sequence[Matrix], transitions)) if is_list else [cast(Matrix, transitions)]
     try:
-        matrices = [sparse.csr_array(one, dtype=np.float64) for one in (transitions if is_list else [transitions])]
+        matrices = [sparse.csr_array(one, dtype=np.float64) for one in given]
     except (TypeError, ValueError) as error:
         raise InvalidWorldError(
-            f"transitions: {short_repr(transitions)} is neither a matrix nor a list of matrices ({error})"
+            f"transitions={short_repr(transitions)} ({error}); give a matrix or a list of matrices"
         ) from error
     if not matrices:
         raise InvalidWorldError("transitions is empty; give a matrix per action profile")
     flat = next((one.shape for one in matrices if one.ndim != 2), None)
     if flat is not None:
-        raise InvalidWorldError(
-            f"transitions: found shape {flat}; give a matrix (S, S) per action profile, or one (S * J, S)"
-        )
-    least = min(_least(one) for one in (transitions if is_list else [transitions]))
+        raise InvalidWorldError(f"transitions have shape {flat}; give a matrix (S, S) per action profile, or one (S * J, S)")
+    least = min(_least(one) for one in given)
     n_rows, n_states = matrices[0].shape
     wrong = next((one.shape for one in matrices if one.shape != (n_rows, n_states)), None)
     if wrong is not None or n_states == 0 or n_rows % n_states or n_rows == 0 or (is_list and n_rows != n_states):
         raise InvalidWorldError(
-            f"transitions: matrices of shape {(n_rows, n_states) if wrong is None else wrong}; expected "
+            f"transitions have matrices of shape {(n_rows, n_states) if wrong is None else wrong}; expected "
             + ("(S, S), the same for all profiles" if is_list else "(S * J, S), a row per state and profile")
         )
     n_profiles = len(matrices) if is_list else n_rows // n_states
@@ -388,34 +390,34 @@ def _stacked(transitions: Any) -> tuple[Any, int, int]:
         order = np.arange(n_profiles * n_states).reshape(n_profiles, n_states).T.ravel()
         stacked = sparse.csr_array(sparse.vstack(matrices, format="csr")[order])
     else:
-        stacked = matrices[0].copy()  # the user's own stays as it is
+        stacked = matrices[0].copy()  # the user's matrix is not changed
     stacked.sum_duplicates()
     stacked.eliminate_zeros()
-    if least < 0 and not (stacked.data < 0).any():  # where entries of the same row and column hide it
-        raise InvalidWorldError(f"transitions has a probability of {least}; give 0 or more")
+    if least < 0 and not (stacked.data < 0).any():  # hidden by other entries of the same row and column
+        raise InvalidWorldError(f"transitions have a probability of {least}; give 0 or more")
     return stacked, n_states, n_profiles
 
 
-def _least(matrix: Any) -> float:
-    """The least entry as it was given, before those of the same place are added up."""
+def _least(matrix: Matrix) -> float:
+    """The least entry as given, before entries of the same place are summed."""
     return float(np.min(getattr(matrix, "data", matrix) if hasattr(matrix, "tocsr") else matrix, initial=0.0))
 
 
-def _goals(goals: Mapping[str, Any] | Sequence[Any], n_states: int) -> list[PossibleGoal]:
+def _goals(goals: Goals, n_states: int) -> list[PossibleGoal]:
     if not isinstance(goals, Mapping):
         if isinstance(goals, str) or not hasattr(goals, "__iter__"):
             raise InvalidWorldError(f"goals={short_repr(goals)}; give names with states, such as {{'home': [3]}}")
         goals = {getattr(states, "name", f"goal {g}"): states for g, states in enumerate(goals)}
     if not goals:
-        raise InvalidWorldError("there are no goals; give names with states, such as {'home': [3]}")
+        raise InvalidWorldError("goals is empty; give names with states, such as {'home': [3]}")
     return [_goal(str(name), states, n_states) for name, states in goals.items()]
 
 
-def _goal(name: str, states: Any, n_states: int) -> Any:
+def _goal(name: str, states: PossibleGoal | npt.ArrayLike, n_states: int) -> PossibleGoal:
     if type(states) is ReachStatesGoal and max(states.numbers, default=0) >= n_states:
-        raise InvalidWorldError(f"{states!r} asks for state {states.numbers[-1]}: this world has states 0 to {n_states - 1}")
+        raise InvalidWorldError(f"{states!r} has state {states.numbers[-1]}; this world has states 0 to {n_states - 1}")
     if hasattr(states, "is_achieved"):
-        return states
+        return cast(PossibleGoal, states)
     found = np.atleast_1d(np.asarray(states))
     if found.dtype == np.bool_ and found.shape == (n_states,):
         found = np.flatnonzero(found)
@@ -424,5 +426,5 @@ def _goal(name: str, states: Any, n_states: int) -> Any:
             f"goal {name!r}: {short_repr(states)}; give numbers of states, or a mask of {n_states} booleans, not all False"
         )
     if found.min() < 0 or found.max() >= n_states:
-        raise InvalidWorldError(f"goal {name!r} has states {short_repr(states)}: this world has states 0 to {n_states - 1}")
+        raise InvalidWorldError(f"goal {name!r} has states {short_repr(states)}; this world has states 0 to {n_states - 1}")
     return ReachStatesGoal(name, found.tolist())

@@ -1,7 +1,7 @@
-"""The words that the rules are written in: reading and changing a world's vector and a board, without a copy.
+"""The vocabulary of the rules: functions that read a world's vector, and read and change a board, without copying.
 
-``world`` is the vector of ``tables``, never changed. ``board`` is a vector as well, a state laid out for playing: its row
-(see ``layout``), then two entries a cell, who is on it and whether it is closed, then two marks of what has changed. Most
+``world`` is the vector of ``tables``, never changed. ``board`` is also a vector, a state laid out for playing: its row (see
+``layout``), then two entries for each cell, its occupant and whether it is closed, then two marks of what has changed. Most
 functions here compile to a load or a store.
 """
 
@@ -63,7 +63,7 @@ def ahead(world: IntArray, cell: int, direction: int) -> int:
 
 @inlined
 def wall_ahead(world: IntArray, cell: int, direction: int) -> int:
-    """A number that tells the wall ahead from other walls."""
+    """A number that identifies the wall ahead."""
     return world[CELLS + cell * CELL_RECORD + WALL_AHEAD + direction]
 
 
@@ -84,7 +84,7 @@ def has_trait(world: IntArray, agent: int, trait: int) -> bool:
 
 @inlined
 def meaning_of(world: IntArray, action: int) -> int:
-    """The Action that an action id stands for."""
+    """The Action of an action id."""
     return world[world[MEANINGS] + action]
 
 
@@ -134,7 +134,7 @@ def set_agent(board: IntArray, agent: int, slot: int, value: int) -> None:
 
 @inlined
 def thing_cell(world: IntArray, board: IntArray, thing: int) -> int:
-    """Where a thing lies, ``WALL_CELL`` while it is carried or gone."""
+    """The cell of a thing, ``WALL_CELL`` while it is carried or gone."""
     return board[world[FIRST_THING] + thing]
 
 
@@ -158,7 +158,7 @@ def set_flag(world: IntArray, board: IntArray, it: int, slot: int, value: int) -
 
 @inlined
 def occupant(world: IntArray, board: IntArray, cell: int) -> int:
-    """Who is on a cell: agent i as i + 1, thing k as -(k + 1), else ``NOBODY``."""
+    """The occupant of a cell: agent i as i + 1, thing k as -(k + 1), else ``NOBODY``."""
     return board[world[N_SLOTS] + 2 * cell]
 
 
@@ -175,7 +175,7 @@ def thing_on(world: IntArray, board: IntArray, cell: int) -> int:
 
 @inlined
 def is_closed(world: IntArray, board: IntArray, cell: int) -> bool:
-    """Whether a living agent held the cell when the step began (S0): then nobody enters it in this step."""
+    """Whether an active agent was on the cell when the step began (S0): then no agent enters it in this step."""
     return board[world[N_SLOTS] + 2 * cell + 1] != 0
 
 
@@ -204,14 +204,14 @@ def things_have_moved(board: IntArray) -> bool:
 
 @rule
 def lay_out(world: IntArray, board: IntArray, row: IntArray) -> None:
-    """Show another state. Only cells in use are touched, so the size of the map does not matter."""
+    """Lay out another state. Only occupied cells are touched, so the size of the map does not matter."""
     board[board.size - THINGS_MARK] = board[board.size - FLAGS_MARK] = YES
     restore(world, board, row)
 
 
 @inlined
 def restore(world: IntArray, board: IntArray, row: IntArray) -> None:
-    """Go back to the state that was laid out, undoing only what has been changed."""
+    """Return to the state that was laid out, undoing only what has changed."""
     n_agents, first_thing, first_object = world[N_AGENTS], world[FIRST_THING], world[FIRST_OBJECT]
     for i in range(n_agents):
         set_occupant(world, board, agent_at(board, i, CELL), NOBODY)

@@ -1,7 +1,7 @@
 """The vocabulary of world files: colours, directions, actions, and the two-letter codes of the map.
 
-``CellCode`` is what a pair of characters stands for, for example ``Lr`` a locked red door. Specification: sections 1.3
-to 1.5 and 2.
+``CellCode`` is the meaning of two characters; ``Lr``, for example, is a locked red door. Specification: sections 1.3 to 1.5
+and 2.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ACTION_SETS = {
     "MinimalActions": (Action.FORWARD, Action.LEFT),
     "MineActions": (*_SMALL, Action.BUILD),
 }
-AUTOMATIC_ACTION_SETS = ("Actions", "FullActions")  # requested by name, they mean: choose by the map (quirk Q19)
+AUTOMATIC_ACTION_SETS = ("Actions", "FullActions")  # these names mean: choose by the map (quirk Q19)
 
 
 class Kind(IntEnum):
@@ -78,7 +78,7 @@ class Door(IntEnum):
 PUSHABLES = (Kind.BLOCK, Kind.ROCK)
 ITEMS = (Kind.KEY, Kind.BALL, Kind.BOX)
 DOORS = (Kind.OPEN_DOOR, Kind.CLOSED_DOOR)
-# Kinds with flags of their own in the state, and their names there (section 4.4).
+# Kinds that have flags in the state, and their names there (section 4.4).
 MUTABLE_NAMES = {
     Kind.OPEN_DOOR: "door",
     Kind.CLOSED_DOOR: "door",
@@ -92,10 +92,10 @@ MUTABLE_NAMES = {
 
 @dataclass(frozen=True)
 class CellCode:
-    """What one map cell holds at the start.
+    """What a map cell has at the start.
 
-    ``trait`` depends on the kind: condition of a door (:class:`Door`), magic side (a direction or ``ALL_SIDES``), kind
-    of object that a disabling switch acts on.
+    ``trait`` depends on the kind: the condition of a door (:class:`Door`), the magic side of a wall (a direction or
+    ``ALL_SIDES``), or the kind of object that a disabling switch acts on.
     """
 
     kind: Kind
@@ -146,10 +146,10 @@ CELL_CODES = {
     for colour in COLOURS
 } | _FIXED
 
-# Objects that call for pickup, drop and toggle; a kill button alone does not count (quirk Q20).
+# Objects that need pickup, drop and toggle; a kill button alone does not count (quirk Q20).
 _CALL_FOR_OBJECT_ACTIONS = {*ITEMS, *DOORS, Kind.PAUSE_SWITCH, Kind.DISABLING_SWITCH, Kind.CONTROL_BUTTON}
 
 
 def default_action_set(kinds: set[Kind]) -> str:
-    """Name of the action set that a map with objects of these ``kinds`` gets when none is requested (section 1.5)."""
+    """The default action set of a map with objects of these ``kinds`` (section 1.5)."""
     return "ObjectActions" if kinds & _CALL_FOR_OBJECT_ACTIONS else "SmallActions"

@@ -1,7 +1,7 @@
 """State tuples to packed keys and back.
 
-At the edge a state is the specification's nested tuple ``(step, agents, mobile, mutable)``; inside it is a step and a key.
-Tuples are translated one by one, which is fine at the edge and nowhere else.
+For users, a state is the nested tuple ``(step, agents, mobile, mutable)``; for the engine, it is a step and a key. Tuples
+are translated one by one, which is slow, so the engine never does it.
 """
 
 from __future__ import annotations
@@ -40,20 +40,21 @@ from empo_bi.world.layout import (
 from empo_bi.world.tables import Tables
 
 State = tuple[Any, ...]
+Entry = tuple[Any, ...]  # of an agent, a mobile thing or a mutable object in a state
 
-MOST_REMEMBERED = 1 << 16  # entries of tuples: more than small worlds have; those of large ones are made again now and then
+MOST_REMEMBERED = 1 << 16  # entries of tuples; small worlds have fewer, and for large ones some are made again
 
 _DOOR_FLAGS = {Door.OPEN: (True, False), Door.CLOSED: (False, False), Door.LOCKED: (False, True)}  # is_open, is_locked
 _DOOR_CONDITIONS = {flags: condition for condition, flags in _DOOR_FLAGS.items()}
 
 
-class _Remembered(dict[tuple[int, ...], tuple[Any, ...]]):
-    """Entries of state tuples by their slots, each made when it is first asked for: states have few distinct ones."""
+class _Remembered(dict[tuple[int, ...], Entry]):
+    """Entries of state tuples by their slots, made on first use: states have few distinct entries."""
 
-    def __init__(self, make: Callable[[tuple[int, ...]], tuple[Any, ...]]) -> None:
+    def __init__(self, make: Callable[[tuple[int, ...]], Entry]) -> None:
         self._make = make
 
-    def __missing__(self, slots: tuple[int, ...]) -> tuple[Any, ...]:
+    def __missing__(self, slots: tuple[int, ...]) -> Entry:
         if len(self) >= MOST_REMEMBERED:
             self.clear()
         entry = self[slots] = self._make(slots)
@@ -81,8 +82,8 @@ class StateCodec:
             (layout.first_object + i * OBJECT_SLOTS, _Remembered(partial(_object_entry, it))) for i, it in self._mutable
         ]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return StateCodec, (self.layout, self._tables)  # what was remembered does not travel
+    def __reduce__(self) -> tuple[type[StateCodec], tuple[StateLayout, Tables]]:
+        return StateCodec, (self.layout, self._tables)  # without remembered entries
 
     # --- tuples -> keys -----------------------------------------------------------------------------------------------
 
@@ -92,10 +93,10 @@ class StateCodec:
         Raises
         ------
         InvalidStateError
-            If a tuple is malformed, or describes what cannot be in this world.
+            If a tuple is malformed, or describes a state that cannot occur in this world.
         """
         if isinstance(states, tuple) and states and isinstance(states[0], int):
-            raise InvalidStateError("encode takes a list of states; for a single one write encode([state])")
+            raise InvalidStateError("encode takes a list of states; for a single state, write encode([state])")
         states = list(states)
         steps = np.empty(len(states), dtype=np.int64)
         row_SR = np.empty((len(states), self.layout.n_slots), dtype=np.int64)
@@ -106,8 +107,8 @@ class StateCodec:
                 raise
             except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
                 raise InvalidStateError(
-                    f"not a state of this world: {state!r} ({type(error).__name__}: {error}); a state is "
-                    "(step, agents, mobile, mutable), as world.initial_state() shows"
+                    f"not a state of this world: {state!r} ({type(error).__name__}: {error}); give (step, agents, mobile, "
+                    "mutable), as in world.initial_state()"
                 ) from error
         return steps, self.pack(row_SR)
 
@@ -120,7 +121,7 @@ class StateCodec:
         layout = self.layout
         step, agents, mobile, mutable = state
         if index(step) < 0:
-            raise InvalidStateError(f"step {step!r}; steps count from 0")
+            raise InvalidStateError(f"step {step!r}; steps are counted from 0")
         if len(agents) != layout.n_agents or len(mutable) != len(self._mutable):
             raise InvalidStateError(
                 f"state with {len(agents)} agents and {len(mutable)} mutable objects; this world has {layout.n_agents} "
@@ -140,10 +141,10 @@ class StateCodec:
         held = np.concatenate([row[CELL : layout.first_thing : AGENT_SLOTS], row[layout.first_thing : layout.first_object]])
         held = held[held > 0]
         if len(np.unique(held)) < len(held):
-            raise InvalidStateError(f"two agents or things on one cell in {state!r}; a cell holds one of them at most")
+            raise InvalidStateError(f"two agents or things on one cell in {state!r}; a cell holds at most one")
         wrong = [int(slot) for slot in self._frozen_slots if row[slot] != layout.initial_row[slot]]
         if wrong:
-            raise InvalidStateError(f"{self._slot_name(wrong[0])} can never have that value in this world: {state!r}")
+            raise InvalidStateError(f"{self._slot_name(wrong[0])} can never have this value in this world: {state!r}")
 
     def _slot_name(self, slot: int) -> str:
         layout = self.layout
@@ -160,15 +161,15 @@ class StateCodec:
         spec = self.layout.spec
         x, y = index(x), index(y)  # refuses 2.0
         if not (0 <= x < spec.width and 0 <= y < spec.height and spec.can_be_occupied(x, y)):
-            raise InvalidStateError(f"something is on cell ({x}, {y}), where this world has a wall or a button, or nothing")
+            raise InvalidStateError(f"something is on cell ({x}, {y}), which is a wall, a button, or outside the grid")
         return int(self.layout.cell_number[y, x])
 
-    def _agent_slots(self, entry: Sequence[Any]) -> list[int]:
+    def _agent_slots(self, entry: Entry) -> list[int]:
         x, y, direction, terminated, started, paused, kind, colour, forced = entry
         if not _flag(started) or index(direction) not in (0, 1, 2, 3):
-            raise InvalidStateError(f"agent {entry!r}: the direction is 0 to 3, and the fifth entry always True")
+            raise InvalidStateError(f"agent {entry!r}: expected a direction from 0 to 3, and True as the fifth entry")
         if forced is not None and index(forced) not in range(self._n_actions):
-            raise InvalidStateError(f"agent {entry!r}: forced action {forced!r} is not in the world's action set")
+            raise InvalidStateError(f"agent {entry!r}: forced action {forced!r} is not an action of this world")
         carried = 0 if kind is None and colour is None else self._type_number.get((kind, colour), len(self._carried)) + 1
         if carried > len(self._carried):
             raise InvalidStateError(f"agent {entry!r} carries a {colour} {kind}, but the map has none")
@@ -178,16 +179,16 @@ class StateCodec:
         slots[FORCED] = 0 if forced is None else forced + 1
         return slots
 
-    def _thing_cells(self, agents: Sequence[Any], mobile: Sequence[Any]) -> list[int]:
-        """The cell of each thing, those of one type in order, 0 for the ones that do not lie on the ground."""
+    def _thing_cells(self, agents: Sequence[Entry], mobile: Sequence[Entry]) -> list[int]:
+        """The cell of each thing, sorted within a type; 0 for things that are not on the ground."""
         layout = self.layout
         by_type: list[list[int]] = [[] for _ in layout.types]
         if any(one[:3] > other[:3] for one, other in pairwise(mobile)):
-            raise InvalidStateError(f"mobile is {mobile!r}; it has to be sorted by kind, x, y")
+            raise InvalidStateError(f"mobile is {mobile!r}; sort it by kind, x, y")
         for entry in mobile:
-            kind, x, y, *colour = entry
-            number = self._type_number.get((kind, colour[0] if colour else None))
-            if number is None or len(colour) != (number < layout.item_types):
+            name, x, y, *colours = entry
+            number = self._type_number.get((name, colours[0] if colours else None))
+            if number is None or len(colours) != (number < layout.item_types):
                 raise InvalidStateError(f"{entry!r} in mobile: the map has no such thing")
             by_type[number].append(self._cell(x, y))
         cells = []
@@ -195,14 +196,14 @@ class StateCodec:
             first, last = layout.type_ranges[number]
             missing = last - first - len(by_type[number])
             carried = sum((entry[6], entry[7]) == (kind.name.lower(), colour) for entry in agents)
-            # Pushables never vanish; an item may be carried; a box may have been opened.
+            # Pushables never disappear; an item may be carried; a box may have been opened.
             if missing < carried or (missing > carried and kind != Kind.BOX):
                 found = f"{len(by_type[number])} on the ground and {carried} carried"
                 raise InvalidStateError(f"{colour or ''} {kind.name.lower()}: {found}, but the map has {last - first}")
             cells += [0] * missing + sorted(by_type[number])
         return cells
 
-    def _set_object(self, slots: npt.NDArray[np.int64], it: MapObject, entry: Sequence[Any]) -> None:
+    def _set_object(self, slots: npt.NDArray[np.int64], it: MapObject, entry: Entry) -> None:
         name, x, y, *flags = entry
         if (name, x, y) != (codes.MUTABLE_NAMES[it.kind], it.x, it.y):
             raise InvalidStateError(f"{entry!r} in mutable; expected the {codes.MUTABLE_NAMES[it.kind]} at ({it.x}, {it.y})")
@@ -222,17 +223,17 @@ class StateCodec:
         else:
             (slots[0],) = (_flag(flag) for flag in flags)
 
-    def _optional(self, value: int | None, limit: int, entry: Sequence[Any]) -> int:
+    def _optional(self, value: int | None, limit: int, entry: Entry) -> int:
         if value is None:
             return 0
         if index(value) not in range(limit):
-            raise InvalidStateError(f"{entry!r}: {value!r} is not below {limit}")
+            raise InvalidStateError(f"{entry!r}: found {value!r}, expected a number below {limit}")
         return value + 1
 
     # --- keys -> tuples -----------------------------------------------------------------------------------------------
 
     def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[State]:
-        """State tuples of steps (a number, or one a state) and keys ``(S, W)``."""
+        """State tuples of steps (one number for all, or one for each) and keys ``(S, W)``."""
         rows = self.unpack(key_SW).tolist()
         all_steps = np.broadcast_to(np.asarray(steps, dtype=np.int64), len(rows)).tolist()
         return [self.state_of(step, row) for step, row in zip(all_steps, rows, strict=True)]
@@ -252,18 +253,18 @@ class StateCodec:
         mutable = [entry_of[tuple(row[i : i + OBJECT_SLOTS])] for i, entry_of in self._objects]
         return step, tuple(agents), tuple(mobile), tuple(mutable)
 
-    def _agent_entry(self, slots: tuple[int, ...]) -> tuple[Any, ...]:
+    def _agent_entry(self, slots: tuple[int, ...]) -> Entry:
         kind, colour = self._carried[slots[CARRIED] - 1] if slots[CARRIED] else (None, None)
         forced = slots[FORCED] - 1 if slots[FORCED] else None
         terminated, paused = bool(slots[TERMINATED]), bool(slots[PAUSED])
         return (*self._xy[slots[CELL]], slots[DIRECTION], terminated, True, paused, kind, colour, forced)
 
-    def _thing_entries(self, kind: Kind, colour: str | None) -> list[tuple[Any, ...]]:
-        """What a state says of a thing, by its cell."""
+    def _thing_entries(self, kind: Kind, colour: str | None) -> list[Entry]:
+        """The entry of a thing for each cell."""
         return [(kind.name.lower(), x, y) if colour is None else (kind.name.lower(), x, y, colour) for x, y in self._xy]
 
 
-def _object_entry(it: MapObject, slots: tuple[int, ...]) -> tuple[Any, ...]:
+def _object_entry(it: MapObject, slots: tuple[int, ...]) -> Entry:
     head = (codes.MUTABLE_NAMES[it.kind], it.x, it.y)
     if it.kind in codes.DOORS:
         return (*head, *_DOOR_FLAGS[Door(slots[CONDITION])])
@@ -276,7 +277,7 @@ def _object_entry(it: MapObject, slots: tuple[int, ...]) -> tuple[Any, ...]:
     return (*head, bool(slots[0]))
 
 
-def _flag(value: Any) -> int:
+def _flag(value: object) -> int:
     if value not in (True, False):
-        raise InvalidStateError(f"found {value!r} where a state has True or False")
-    return int(value)
+        raise InvalidStateError(f"found {value!r}, expected True or False")
+    return int(bool(value))

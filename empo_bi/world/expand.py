@@ -1,7 +1,7 @@
-"""Blocks of packed states in, all their successors out: the one way transitions are ever computed.
+"""Successors of blocks of packed states: the only place where transitions of gridworlds are computed.
 
-Rows are packed into keys and unpacked from them as ``layout`` says. A block's successors come as CSR arrays: how many each
-(state, profile) has, then keys and probabilities, one profile after the other.
+Rows are packed into keys and unpacked as ``layout`` says. The successors of a block are CSR arrays: how many each (state,
+profile) has, then keys and probabilities, one profile after the other.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from empo_bi.world.tables import FIELD_RECORD, IntArray, Tables
 
 KeyArray = npt.NDArray[np.uint64]
 
-# What may stop a block; negative numbers that no want of room comes near.
+# Codes of errors that stop a block: negative numbers far from any that ask for more room.
 BAD_KEY, TOO_MANY_OUTCOMES = -(1 << 60), -(1 << 61)
-FEW_OUTCOMES = 32  # up to here equal ones are found by comparing, above by hashing
+FEW_OUTCOMES = 32  # up to this many, equal outcomes are found by comparing, beyond by hashing
 
 
 class Expansion(NamedTuple):
@@ -64,35 +64,36 @@ class Expansion(NamedTuple):
 
 
 def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
-    """All successors of the states ``key_SW`` under the profiles ``profile_JN``, equal ones merged, none of probability 0.
+    """All successors of the states ``key_SW`` under the profiles ``profile_JN``; equal ones merged, none of probability 0.
 
     Parameters
     ----------
     key_SW : (S, W) uint64
-    profile_JN : (J, N) int64, action ids, valid ones
+    profile_JN : (J, N) int64, valid action ids
 
     Raises
     ------
     InvalidStateError
-        If a key is no state of this world.
+        If a key is not a state of this world.
     WorldTooLargeError
-        If one step has more outcomes than can be listed.
+        If a step has more outcomes than can be listed.
     """
     keys, profiles = as_keys(tables, key_SW), _for_kernels(profile_JN, np.int64)
     count_SJ, key_KW, prob_K, n, s = expand_block(tables.world, tables.chances, keys, profiles)
     if n == BAD_KEY:
         raise InvalidStateError(
-            f"key {keys[s].tolist()}, number {s} of the block, is no state of this world; {_KEYS_COME_FROM}"
+            f"key {keys[s].tolist()}, number {s} of the block, is not a state of this world; {_KEYS_COME_FROM}"
         )
     if n == TOO_MANY_OUTCOMES:
         raise WorldTooLargeError(
-            f"one step of state number {s} of the block has over {MAX_OUTCOMES:,} outcomes; use fewer agents or less chance"
+            f"one step of state number {s} of the block has over {MAX_OUTCOMES:,} outcomes; use fewer agents, or fewer "
+            "random events"
         )
     return Expansion(count_SJ, key_KW[:n], prob_K[:n])
 
 
 def as_keys(tables: Tables, key_SW: KeyArray) -> KeyArray:
-    """Keys as the kernels want them: (S, W), uint64, contiguous, writable (numba compiles anew for read-only arrays)."""
+    """Keys as the kernels need them: (S, W), uint64, contiguous, writable (read-only arrays would compile again)."""
     keys = _for_kernels(key_SW, np.uint64)
     if keys.ndim != 2 or keys.shape[1] != tables.n_words:
         raise InvalidStateError(
@@ -102,12 +103,12 @@ def as_keys(tables: Tables, key_SW: KeyArray) -> KeyArray:
 
 
 def _for_kernels(array: npt.NDArray[Any], dtype: type) -> npt.NDArray[Any]:
-    """``numpy.require``, which takes a microsecond, where the array is not as kernels want it already."""
+    """``numpy.require``, which takes a microsecond, only if the array is not as kernels need it."""
     is_array = type(array) is np.ndarray and array.dtype == dtype
     return array if is_array and array.flags.carray else np.require(array, dtype, ["C", "W"])
 
 
-_KEYS_COME_FROM = "keys come from encode, expand or initial_key of the same world"
+_KEYS_COME_FROM = "use keys from encode, expand or initial_key of the same world"
 
 
 @kernel
@@ -185,7 +186,7 @@ def expand_states(  # type: ignore[no-untyped-def]
                     return s, begin, TOO_MANY_OUTCOMES
             if n + n_outcomes > prob_K.size or 2 * n_outcomes > slots.size:
                 reopen_held_cells(world, board)
-                return s, begin, n_outcomes  # the whole state is done again, with more room
+                return s, begin, n_outcomes  # the state is done again, with more room
             if has_draws:
                 n = play_draws(world, board, row, step, odds, key_KW, prob_K, slots, n_outcomes, n)
             else:
@@ -212,7 +213,7 @@ def play_draws(
     n_outcomes: int,
     n: int,
 ) -> int:
-    """Play every combination of draws from ``row``, which the board shows before and after, and merge equal results."""
+    """Play every combination of random draws from ``row``, which the board shows before and after; merge equal results."""
     first = n
     n_slots = np.int64(0)  # of the hash table of this profile's entries; none where they are few
     if n_outcomes > FEW_OUTCOMES:
@@ -343,7 +344,7 @@ def unpack(world: IntArray, key_KW: KeyArray, k: int, row: IntArray) -> None:
 
 @inlined
 def is_valid(world: IntArray, row: IntArray) -> bool:
-    """Whether every slot has a value that it can have; kernels do not look where they step."""
+    """Whether every slot has a valid value; kernels use values as indices without a check."""
     valid = True
     at = world[FIELDS]
     for _ in range(world[N_FIELDS]):

@@ -1,6 +1,6 @@
-"""What packed states say, field by field, for whole blocks of states: where agents and things are, conditions of doors.
+"""Fields of packed states, for whole blocks: where agents and things are, and whether doors are open.
 
-A field is read from its bits in the keys when somebody asks for it; no state tuple is ever made. Steps are not part of keys.
+A field is read from its bits in the keys on demand, without making state tuples. Steps are not part of keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class StateFields:
     Parameters
     ----------
     world : GridWorld
-    key_SW : (S, W) uint64, as ``world.encode`` and ``dag.keys(t)`` have them
+    key_SW : (S, W) uint64, as ``world.encode`` and ``dag.keys(t)`` return them
 
     Examples
     --------
@@ -45,7 +45,7 @@ class StateFields:
 
     def __init__(self, world: GridWorld, key_SW: KeyArray) -> None:
         if not isinstance(world, GridWorld):
-            raise TypeError(f"{world!r} has no packed states; fields are those of gridworlds, use state tuples instead")
+            raise TypeError(f"{world!r} is not a gridworld, so its states have no fields; use state tuples instead")
         self.world, self._layout = world, world.layout
         self._key_SW = as_keys(world.tables, key_SW)
         self._bits = {field.slot: field for field in self._layout.fields}
@@ -56,7 +56,7 @@ class StateFields:
     # --- agents -------------------------------------------------------------------------------------------------------
 
     def cell_xy(self, agent: int) -> IntArray:
-        """(S, 2), the cell that an agent is on; a terminated agent stays where it is."""
+        """(S, 2), the cell of an agent; a terminated agent stays where it is."""
         return self._layout.cell_xy[self._agent(agent, CELL)]
 
     def direction(self, agent: int) -> IntArray:
@@ -64,7 +64,7 @@ class StateFields:
         return self._agent(agent, DIRECTION)
 
     def terminated(self, agent: int) -> BoolArray:
-        """(S,), whether an agent acts no more."""
+        """(S,), whether an agent is terminated, so that it no longer acts."""
         return self._agent(agent, TERMINATED).astype(np.bool_)
 
     def paused(self, agent: int) -> BoolArray:
@@ -72,7 +72,7 @@ class StateFields:
         return self._agent(agent, PAUSED).astype(np.bool_)
 
     def carries(self, agent: int, kind: str) -> BoolArray:
-        """(S,), whether an agent has a thing of a kind (key, ball or box, of any colour) in its hands."""
+        """(S,), whether an agent carries a thing of this kind (key, ball or box, of any colour)."""
         wanted = self._kind(kind)
         is_one = np.array([False, *(kind == wanted for kind, _ in self._layout.types[: self._layout.item_types])])
         return is_one[self._agent(agent, CARRIED)]
@@ -86,7 +86,7 @@ class StateFields:
         return inside_C[self._agent(agent, CELL)]
 
     def same_but_for(self, agent: int, key_W: KeyArray) -> BoolArray:
-        """(S,), whether all is as in one packed state, except for the cell of an agent and what it faces."""
+        """(S,), whether everything is as in one packed state, except for the cell and direction of an agent."""
         mask_W = np.full(self._key_SW.shape[1], ~np.uint64(0))
         for slot in (CELL, DIRECTION):
             field = self._bits.get(index(agent) * AGENT_SLOTS + int(slot))
@@ -97,9 +97,9 @@ class StateFields:
     # --- things and doors ---------------------------------------------------------------------------------------------
 
     def things(self, kind: str) -> IntArray:
-        """(S, N, 2), cells of all blocks, rocks, keys, balls or boxes of the map; (-1, -1) where one is carried or gone.
+        """(S, N, 2), cells of all blocks, rocks, keys, balls or boxes of the map; (-1, -1) if one is carried or gone.
 
-        Things of one colour are interchangeable: they are sorted by their cells, column by column.
+        Things of one colour are interchangeable; they are sorted by their cells, column by column.
         """
         numbers = self._numbers(kind)
         cell_SN = np.empty((len(self), len(numbers)), dtype=np.int64)
@@ -108,7 +108,7 @@ class StateFields:
         return self._layout.cell_xy[cell_SN]
 
     def holds(self, kind: str, cell: Sequence[int]) -> BoolArray:
-        """(S,), whether there is a thing of a kind on the cell (x, y)."""
+        """(S,), whether a thing of this kind is on the cell (x, y)."""
         number = self._cell_number(cell)
         found = np.zeros(len(self), dtype=np.bool_)
         for k in self._numbers(kind):
@@ -123,7 +123,7 @@ class StateFields:
             if it.kind in codes.DOORS and (it.x, it.y) == (x, y):
                 return self._slot(self._layout.first_object + i * OBJECT_SLOTS + int(CONDITION))
         doors = [(it.x, it.y) for it in self._layout.objects if it.kind in codes.DOORS]
-        raise ValueError(f"no door on cell {(x, y)}; this world has doors on {doors or 'no cell'}")
+        raise ValueError(f"no door on cell {(x, y)}; the doors of this world are on {doors or 'no cell'}")
 
     def is_open(self, cell: Sequence[int]) -> BoolArray:
         """(S,), whether the door on a cell is open."""
@@ -134,7 +134,7 @@ class StateFields:
     def _slot(self, slot: int) -> IntArray:
         """(S,), a slot of the states' rows."""
         field = self._bits.get(slot)
-        if field is None:  # which can never change
+        if field is None:  # it can never change
             return np.full(len(self), self._layout.initial_row[slot])
         values = (self._key_SW[:, field.word] >> np.uint64(field.shift)) & np.uint64((1 << field.width) - 1)
         return values.astype(np.int64)
@@ -147,7 +147,7 @@ class StateFields:
 
     def _kind(self, kind: str) -> Kind:
         if kind not in THINGS:
-            raise ValueError(f"kind {kind!r}; things are {', '.join(THINGS)}{did_you_mean(str(kind), THINGS)}")
+            raise ValueError(f"kind={kind!r}; give one of {', '.join(THINGS)}.{did_you_mean(str(kind), THINGS)}")
         return THINGS[kind]
 
     def _numbers(self, kind: str) -> list[int]:
@@ -158,7 +158,7 @@ class StateFields:
         x, y = map(index, cell)
         spec = self._layout.spec
         if not (0 <= x < spec.width and 0 <= y < spec.height):
-            raise ValueError(f"cell {(x, y)} is off the grid; x is 0 to {spec.width - 1}, y is 0 to {spec.height - 1}")
+            raise ValueError(f"cell {(x, y)} is off the grid; give x from 0 to {spec.width - 1}, y to {spec.height - 1}")
         return int(self._layout.cell_number[y, x])
 
 

@@ -1,15 +1,15 @@
-"""Goals: what a human might want, how goals are listed with weights, and how they are drawn.
+"""Goals that humans may have, generators that list them with weights, and samplers that draw them.
 
-A goal is any object with ``is_achieved(state)`` that can be compared and hashed; a generator lists the goals a human may
-have in a state, with weights; a sampler draws one. Reach goals know the rectangle they are about, so
-:func:`attained` can look at a whole block of packed states at once.
+A goal is any object with ``is_achieved(state)`` that can be compared and hashed; a generator lists the goals that a human
+may have in a state, with weights; a sampler draws one. Reach goals have a rectangle of cells, so :func:`attained` can check
+a whole block of packed states at once.
 """
 
 from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,11 @@ from empo_bi.world.layout import AGENT_SLOTS, CELL, StateLayout
 
 
 class PossibleGoal(ABC):
-    """Something a human may want. Subclasses define ``is_achieved``, ``__eq__`` and ``__hash__``.
+    """A goal that a human may have. Subclasses define ``is_achieved``, ``__eq__`` and ``__hash__``.
 
-    ``env`` is the world it belongs to, if that matters to it, and ``index`` its place in a list; neither has any influence.
-    A subclass may end its ``__init__`` with ``self._freeze()``; from then on it cannot be changed. Pickling leaves the
-    world behind: ``env`` is None in the copy.
+    ``env`` is the world that the goal belongs to, if any, and ``index`` its place in a list; neither affects the results. A
+    subclass may end its ``__init__`` with ``self._freeze()``, after which it cannot be changed. A pickled goal has no world:
+    ``env`` is None in the copy.
     """
 
     def __init__(self, env: Any = None, index: int | None = None) -> None:
@@ -49,26 +49,26 @@ class PossibleGoal(ABC):
     def _freeze(self) -> None:
         object.__setattr__(self, "_frozen", True)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "_frozen", False):
             raise AttributeError(f"{type(self).__name__} is frozen; make a new goal instead of changing {name!r}")
         object.__setattr__(self, name, value)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "env": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
 
 class ReachGoal(PossibleGoal):
-    """An agent is inside a rectangle of cells, corners included. ``index`` plays no part in equality."""
+    """An agent is inside a rectangle of cells, corners included. Equality ignores ``index``."""
 
     def __init__(self, world_model: Any, human_agent_index: int, target_rect: Sequence[int], index: int | None) -> None:
         super().__init__(world_model, index)
         x1, y1, x2, y2 = (int(value) for value in target_rect)
         if human_agent_index < 0:
-            raise ValueError(f"human_agent_index is {human_agent_index}; agents count from 0")
+            raise ValueError(f"human_agent_index={human_agent_index}; agents are numbered from 0")
         self.human_agent_index = int(human_agent_index)
         self.target_rect = (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
 
@@ -115,7 +115,7 @@ class ReachRectangleGoal(ReachGoal):
 
 
 class ReachStatesGoal(PossibleGoal):
-    """The world is in one of some numbered states; states are ``(step, number)``, as those of an array world."""
+    """The world is in one of some numbered states; states are ``(step, number)``, as in an array world."""
 
     def __init__(self, name: str, numbers: Sequence[int], index: int | None = None) -> None:
         super().__init__(None, index)
@@ -129,7 +129,7 @@ class ReachStatesGoal(PossibleGoal):
         return int(state[1] in self.numbers)
 
     def mask(self, n_states: int) -> npt.NDArray[np.bool_]:
-        """Which of ``n_states`` states it is about."""
+        """Which of ``n_states`` states attain the goal."""
         mask = np.zeros(n_states, dtype=np.bool_)
         mask[[number for number in self.numbers if number < n_states]] = True
         return mask
@@ -149,32 +149,32 @@ class ReachStatesGoal(PossibleGoal):
 
 
 class PossibleGoalGenerator(ABC):
-    """Lists the goals that a human may have in a state, each with a weight (used as given, not normalised)."""
+    """Lists the goals that a human may have in a state, each with a weight, which is used without normalising."""
 
     def __init__(self, env: Any = None, indexed: bool = False) -> None:
         self.env = self.world_model = env
         self.indexed = indexed
 
     @abstractmethod
-    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+    def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         """Yield ``(goal, weight)``."""
 
     def set_world_model(self, world_model: Any) -> None:
         self.env = self.world_model = world_model
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "env": None, "world_model": None}
 
 
 class PossibleGoalSampler(ABC):
-    """Draws a goal for a human in a state. It agrees with a generator whose weight is probability times weight."""
+    """Draws a goal for a human in a state. It matches a generator whose weights are probability times weight."""
 
     def __init__(self, env: Any = None, indexed: bool = False) -> None:
         self.env = self.world_model = env
         self.indexed = indexed
 
     @abstractmethod
-    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+    def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
         """Draw ``(goal, weight)``."""
 
     def set_world_model(self, world_model: Any) -> None:
@@ -184,7 +184,7 @@ class PossibleGoalSampler(ABC):
         """The smallest product of probability and weight, None if unknown."""
         return None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "env": None, "world_model": None}
 
 
@@ -195,7 +195,7 @@ class TabularGoalGenerator(PossibleGoalGenerator):
         self.goals, self.weights = _checked(goals, weights, 1.0 / max(len(goals), 1), "weights")
         super().__init__(getattr(self.goals[0], "env", None), indexed)
 
-    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+    def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         yield from zip(self.goals, self.weights, strict=True)
 
     def get_sampler(self) -> TabularGoalSampler:
@@ -203,7 +203,7 @@ class TabularGoalGenerator(PossibleGoalGenerator):
         return TabularGoalSampler(self.goals, probabilities=self.weights, indexed=self.indexed)
 
     def validate_coverage(self, raise_on_error: bool = True) -> bool:
-        """Whether every cell a human can stand on belongs to some goal; otherwise False, or a ValueError."""
+        """Whether every cell where a human can stand belongs to some goal; otherwise False, or a ValueError."""
         return _covers_world(self.goals, raise_on_error)
 
 
@@ -221,13 +221,13 @@ class TabularGoalSampler(PossibleGoalSampler):
     ) -> None:
         self.goals, given = _checked(goals, probabilities, 1.0 / max(len(goals), 1), "probabilities")
         if not 0 < sum(given) < float("inf"):
-            raise ValueError(f"goal probabilities need a positive sum, found {given}")
+            raise ValueError(f"probabilities={given}; give probabilities with a positive, finite sum")
         self.probabilities = [p / sum(given) for p in given]
         _, self.weights = _checked(goals, weights, 1.0, "weights")
         self.rng = np.random.default_rng(seed)
         super().__init__(getattr(self.goals[0], "env", None), indexed)
 
-    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+    def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
         i = int(self.rng.choice(len(self.goals), p=self.probabilities))
         return self.goals[i], self.weights[i]
 
@@ -240,7 +240,7 @@ class TabularGoalSampler(PossibleGoalSampler):
         return min(p * w for p, w in zip(self.probabilities, self.weights, strict=True))
 
     def validate_coverage(self, raise_on_error: bool = True) -> bool:
-        """Whether every cell a human can stand on belongs to some goal; otherwise False, or a ValueError."""
+        """Whether every cell where a human can stand belongs to some goal; otherwise False, or a ValueError."""
         return _covers_world(self.goals, raise_on_error)
 
 
@@ -259,10 +259,10 @@ class DeterministicGoalSampler(TabularGoalSampler):
 
 
 class WorldGoalGenerator(PossibleGoalGenerator):
-    """The goals of a world file, for each human the same list (section 8.2).
+    """The goals of a world file, the same list for each human (section 8.2).
 
-    ``goal_coords`` has the coordinates, two numbers for a cell and four for a rectangle; goals carry their place in the
-    list as ``index``.
+    ``goal_coords`` has the coordinates, two numbers for a cell and four for a rectangle; the ``index`` of a goal is its
+    place in the list.
     """
 
     def __init__(self, world: Any) -> None:
@@ -283,13 +283,13 @@ class WorldGoalGenerator(PossibleGoalGenerator):
 
     def goals_of(self, human_agent_index: int) -> list[ReachGoal]:
         if not 0 <= human_agent_index < len(self._goals):
-            raise ValueError(f"agent {human_agent_index}: this world has agents 0 to {len(self._goals) - 1}")
+            raise ValueError(f"agent {human_agent_index}; this world has agents 0 to {len(self._goals) - 1}")
         return list(self._goals[human_agent_index])
 
-    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+    def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         yield from zip(self.goals_of(human_agent_index), self.weights, strict=True)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
 
@@ -302,7 +302,7 @@ class WorldGoalSampler(PossibleGoalSampler):
         self.goal_coords, self.n_goals = generator.goal_coords, generator.n_goals
         self.rng = np.random.default_rng(seed)
 
-    def sample(self, state: State, human_agent_index: int) -> tuple[PossibleGoal, float]:
+    def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
         i = int(self.rng.choice(self.n_goals, p=self.generator.weights))
         return self.generator.goals_of(human_agent_index)[i], 1.0
 
@@ -327,19 +327,19 @@ def _checked(
 ) -> tuple[list[PossibleGoal], list[float]]:
     goals = list(goals)
     if not goals:
-        raise ValueError("a goal list needs at least one goal")
+        raise ValueError("the list of goals is empty; give at least one goal")
     values = [default] * len(goals) if numbers is None else [float(number) for number in numbers]
     if len(values) != len(goals):
         raise ValueError(f"{len(values)} {name} for {len(goals)} goals; give one each")
     if not all(0 <= value < float("inf") for value in values):
-        raise ValueError(f"goal {name} have to be finite and not negative, found {values}")
+        raise ValueError(f"{name}={values}; give finite numbers, 0 or more")
     return goals, values
 
 
 def _covers_world(goals: Sequence[PossibleGoal], raise_on_error: bool) -> bool:
     world = getattr(goals[0], "env", None)
     if world is None or not hasattr(world, "cells_without_goal"):
-        raise ValueError("coverage is known only for goals that belong to a GridWorld")
+        raise ValueError("these goals belong to no GridWorld, so coverage is unknown; make them with a GridWorld")
     bare = world.cells_without_goal([goal.target_rect for goal in goals if isinstance(goal, ReachGoal)])
     if bare and raise_on_error:
         raise ValueError(f"no goal covers the cells {bare}; add goals for them")
@@ -354,14 +354,14 @@ def attained(
 ) -> npt.NDArray[np.bool_]:
     """Whether each goal is achieved in each state, ``(S, G)``.
 
-    Reach goals take one table look-up per state and agent. For any other goal the states are decoded and asked one by
-    one, only once for all such goals.
+    Reach goals take one table look-up per state and agent. For other goals, states are decoded and checked one by one, once
+    for all such goals.
     """
     table_SG = np.zeros((len(key_SW), len(goals)), dtype=bool)
     others = []
     by_agent: dict[int, list[int]] = {}
     for g, goal in enumerate(goals):
-        # A subclass may have its own idea of being achieved, so only the exact classes take the fast path.
+        # A subclass may define is_achieved differently, so only the exact classes take the fast path.
         if type(goal) in (ReachCellGoal, ReachRectangleGoal):
             by_agent.setdefault(goal.human_agent_index, []).append(g)  # type: ignore[attr-defined]
         else:
@@ -385,9 +385,9 @@ def _inside(layout: StateLayout, rectangles: Sequence[tuple[int, int, int, int]]
 
 
 def _agent_cells(layout: StateLayout, key_SW: KeyArray, agent: int) -> npt.NDArray[np.int64]:
-    """The number of the cell an agent is on, in each state."""
+    """The number of the cell of an agent, in each state."""
     if agent >= layout.n_agents:
-        raise ValueError(f"a goal of agent {agent}, but this world has agents 0 to {layout.n_agents - 1}")
+        raise ValueError(f"a goal belongs to agent {agent}, but this world has agents 0 to {layout.n_agents - 1}")
     field = next(f for f in layout.fields if f.slot == agent * AGENT_SLOTS + CELL)
     cells = (key_SW[:, field.word] >> np.uint64(field.shift)) & np.uint64((1 << field.width) - 1)
     return cells.astype(np.int64)

@@ -1,11 +1,11 @@
-"""GridWorld: the object users hold. States are the specification's nested tuples at this edge, packed keys below it."""
+"""GridWorld: the object that users hold. For users, states are nested tuples; for the engine, packed keys."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,7 @@ def load_world(
     render_mode : None, "rgb_array" or "ansi"
         What ``render()`` returns: a picture (also the default) or a text.
     **overrides
-        Values that win over the file's: ``max_steps=15``, ``actions="small"`` (or ``action_class="SmallActions"``),
+        Values that replace the file's: ``max_steps=15``, ``actions="small"`` (or ``action_class="SmallActions"``),
         ``orientations``, ``can_push_rocks``, ``can_enter_magic_walls``, ``stumble_probability``,
         ``solidify_probability``, ``enter_bush_success_prob``, ``possible_goals``, ``map``, ``metadata``.
 
@@ -74,15 +74,16 @@ class GridWorld(PackedWorld):
     """A gridworld with exact joint dynamics.
 
     As a gymnasium environment it takes one action *per agent*, while ``action_space`` is that of a single agent, as the
-    planners expect; tools that draw from ``action_space`` work for worlds with one agent, the PettingZoo wrapper for all.
+    planners expect. Tools that sample from ``action_space`` therefore need a world with one agent; the PettingZoo wrapper
+    works for all worlds.
 
-    For people: ``initial_state``, ``transition_probabilities``, ``step``, ``render``, ``to_text``. For the engine:
+    For users: ``initial_state``, ``transition_probabilities``, ``step``, ``render``, ``to_text``. For the engine:
     ``encode``, ``decode``, ``expand`` and ``attainment``, which work on whole blocks of packed states.
 
     Attributes
     ----------
     world_spec : WorldSpec
-        What the world file says.
+        The checked content of the world file.
     agents : tuple of AgentSpec
     human_agent_indices, robot_agent_indices : list of int
         Yellow and grey agents, unless reassigned.
@@ -97,7 +98,7 @@ class GridWorld(PackedWorld):
 
     def __init__(self, spec: WorldSpec, *, render_mode: str | None = None) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(f"render_mode {render_mode!r}; expected one of {self.metadata['render_modes']}")
+            raise ValueError(f"render_mode={render_mode!r}; give one of {self.metadata['render_modes']}")
         self.world_spec = spec
         self.render_mode = render_mode
         self.agents = spec.agents
@@ -117,12 +118,12 @@ class GridWorld(PackedWorld):
         self.possible_goal_generator = WorldGoalGenerator(self) if self.world_spec.goals else None
         self.possible_goal_sampler = WorldGoalSampler(self.possible_goal_generator) if self.world_spec.goals else None
 
-    def __getstate__(self) -> dict[str, Any]:
-        # What can be made again does not travel.
+    def __getstate__(self) -> dict[str, object]:
+        # Without what can be made again.
         return {name: value for name, value in self.__dict__.items() if name != "_profiles"} | {"_dag_cache": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Goals leave their world behind when they are pickled or copied; the file's own are made again."""
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Goals lose their world when they are pickled or copied; the file's own goals are made again."""
         self.__dict__.update(state)
         if isinstance(self.possible_goal_generator, WorldGoalGenerator):
             self._make_goals()
@@ -150,13 +151,12 @@ class GridWorld(PackedWorld):
             if is_needed and not found:
                 colours = ", ".join(agent.colour for agent in self.agents) or "none at all"
                 raise MissingAgentError(
-                    f"{self.world_spec.origin}: map: a {role} is needed ({colour}, code '{code}'), "
-                    f"but the agents are: {colours}. "
-                    f"Put '{code}' on the map, or assign world.{role}_agent_indices"
+                    f"{self.world_spec.origin}: map: a {role} is needed ({colour}, code '{code}'), but the agents are: "
+                    f"{colours}. Put '{code}' on the map, or assign world.{role}_agent_indices"
                 )
 
     def cells_without_goal(self, rectangles: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
-        """Cells (x, y) where a human can stand and that lie in none of the rectangles (section 8.4)."""
+        """Cells (x, y) where a human can stand but that lie in none of the rectangles (section 8.4)."""
         return cells_without_goal(self.world_spec.cells, list(rectangles))
 
     # --- states and transitions ---------------------------------------------------------------------------------------
@@ -169,12 +169,12 @@ class GridWorld(PackedWorld):
         return bool(step >= self.max_steps)
 
     def transition_probabilities(self, state: State, actions: Sequence[int]) -> Transitions | None:
-        """``[(probability, successor), ...]``, equal successors merged; None at a terminal state.
+        """``[(probability, successor), ...]``, equal successors merged; None in a terminal state.
 
         Raises
         ------
         InvalidStateError, InvalidActionError
-            For a state that cannot be in this world, or actions that are not one valid id per agent.
+            If the state cannot occur in this world, or actions are not one valid id per agent.
         """
         profile_1N = self._profile(actions)
         steps, key_1W = self.codec.encode([state])
@@ -187,14 +187,16 @@ class GridWorld(PackedWorld):
     def _profile(self, actions: int | Sequence[int]) -> npt.NDArray[np.int64]:
         """One profile as a row, checked."""
         n = len(self.agents)
-        given: Any = actions if isinstance(actions, list | tuple) else [actions] if np.ndim(actions) == 0 else actions
+        given = cast(Sequence[int], [actions] if np.ndim(actions) == 0 else actions)
         try:
             ids = [index(action) for action in given]
         except TypeError:
-            raise InvalidActionError(f"actions {actions!r}; give a whole number per agent. {self._valid_actions}") from None
+            raise InvalidActionError(
+                f"actions {actions!r}; give a whole number for each agent. {self._valid_actions}"
+            ) from None
         if len(ids) != n:
             raise InvalidActionError(
-                f"{counted(len(ids), 'action')} for {counted(n, 'agent')}: {actions!r}; give one action id per agent"
+                f"{counted(len(ids), 'action')} for {counted(n, 'agent')}: {actions!r}; give one action id for each agent"
             )
         n_actions = self.action_space.n
         for agent, action in enumerate(ids):
@@ -215,7 +217,7 @@ class GridWorld(PackedWorld):
         return profiles
 
     def _no_such_action(self, agent: int, action: int) -> InvalidActionError:
-        return InvalidActionError(f"agent {agent} has action {action}. {self._valid_actions}")
+        return InvalidActionError(f"invalid action {action} of agent {agent}. {self._valid_actions}")
 
     @property
     def _valid_actions(self) -> str:
@@ -224,10 +226,10 @@ class GridWorld(PackedWorld):
     def get_dag(self, return_probabilities: bool = False, quiet: bool = False) -> tuple[Any, ...]:
         """All reachable states as Python objects: ``(states, state_to_idx, successors[, transitions])``.
 
-        For those who want tuples, lists and dicts; ``empo_bi.enumerate_dag`` has the same in arrays, for millions of states.
-        States are in topological order, the smallest one first where several are possible. ``transitions[i]`` has one
-        ``(profile, probabilities, successor indices)`` per profile, and is empty at a terminal state. The result is kept
-        until :meth:`clear_dag_cache`; the world is reset.
+        Convenient for small worlds; ``empo_bi.enumerate_dag`` returns the same as arrays, for millions of states. States are
+        in topological order, with ties broken by size. ``transitions[i]`` has one ``(profile, probabilities, successor
+        indices)`` per profile, and is empty for a terminal state. The result is cached until :meth:`clear_dag_cache`; the
+        world is reset.
         """
         if self._dag_cache is None:
             self.reset()
@@ -235,7 +237,7 @@ class GridWorld(PackedWorld):
         return self._dag_cache if return_probabilities else self._dag_cache[:3]
 
     def clear_dag_cache(self) -> None:
-        """Forget what :meth:`get_dag` has found."""
+        """Drop the cached result of :meth:`get_dag`."""
         self._dag_cache = None
 
     # --- blocks of packed states --------------------------------------------------------------------------------------
@@ -254,17 +256,17 @@ class GridWorld(PackedWorld):
         return self.codec.encode(states)
 
     def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[State]:
-        """State tuples of keys; ``steps`` is one number for all, or one a state."""
+        """State tuples of keys; ``steps`` is one number for all, or one for each."""
         return self.codec.decode(steps, key_SW)
 
     def problem_of_keys(self, key_SW: KeyArray) -> str | None:
-        """Why some keys are not states of this world, for keys from elsewhere; None if all are."""
+        """Why some keys are not states of this world; None if all are. For keys from untrusted files."""
         return problem_of_keys(self.layout, key_SW)
 
     def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
-        """Successors of a block of packed states under all profiles, or under those given.
+        """Successors of a block of packed states under all profiles, or under the given ones.
 
-        Steps play no part: the rules do not depend on them. The caller leaves out terminal states.
+        The rules do not depend on the step, so the caller has to leave out terminal states.
         """
         return expand(self.tables, key_SW, self._profiles if profile_JN is None else self._checked_profiles(profile_JN))
 
@@ -274,7 +276,7 @@ class GridWorld(PackedWorld):
         for goal in goals:
             if not hasattr(goal, "is_achieved"):
                 raise TypeError(
-                    f"{goal!r} is no goal; give goals alone, without the weights that generators yield with them"
+                    f"{goal!r} is not a goal; give goals alone, without the weights that generators yield with them"
                 )
         return attained(self.codec, steps, key_SW, goals)
 
@@ -284,7 +286,7 @@ class GridWorld(PackedWorld):
         self._go_to(0, self.initial_key, self.layout.initial_row.tolist())
 
     def _go_to(self, step: int, key_1W: KeyArray, row: list[int] | None = None) -> None:
-        """Make a state the present one: its step, its key, and its row, from which observations and tuples are read."""
+        """Make a state the current one: its step, its key, and its row, from which observations and tuples are made."""
         self._step_count, self._key = step, key_1W
         self._row = self.codec.unpack(key_1W)[0].tolist() if row is None else row
 
@@ -298,7 +300,7 @@ class GridWorld(PackedWorld):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
-        """Back to the initial state, or to ``options["state"]``. A ``seed`` makes the steps that follow repeatable.
+        """Return to the initial state, or to ``options["state"]``. A ``seed`` makes the following steps repeatable.
 
         Other options are ignored, as wrappers and PettingZoo's own test expect.
         """
@@ -309,9 +311,9 @@ class GridWorld(PackedWorld):
         return self._observation(), self._info()
 
     def step(self, actions: int | Sequence[int]) -> tuple[npt.NDArray[np.int64], float, bool, bool, dict[str, Any]]:
-        """Draw what happens when every agent takes its action: ``(observation, 0.0, terminated, False, info)``.
+        """Draw the outcome of one action of each agent: ``(observation, 0.0, terminated, False, info)``.
 
-        A world with one agent also takes a bare action id. There is no reward: what is worth reaching depends on goals.
+        A world with one agent also accepts a bare action id. There is no reward, since values depend on goals.
         """
         profile_1N = self._profile(actions)
         if self.is_terminal():
@@ -322,7 +324,7 @@ class GridWorld(PackedWorld):
         return self._observation(), 0.0, self.is_terminal(), False, self._info()
 
     def _expand_present(self, profile_1N: npt.NDArray[np.int64]) -> Expansion:
-        """What follows a profile that was checked already; a subclass that expands in its own way is asked."""
+        """Successors under a checked profile; by the subclass's own ``expand`` if it has one."""
         if getattr(self.expand, "__func__", None) is GridWorld.expand:
             return expand(self.tables, self._key, profile_1N)
         return self.expand(self._key, profile_1N)
@@ -332,7 +334,7 @@ class GridWorld(PackedWorld):
         return spaces.Box(low=np.zeros_like(high), high=high, dtype=np.int64)
 
     def _observation(self) -> npt.NDArray[np.int64]:
-        """The step, then those slots of the state's row that can change in this world (see ``layout``)."""
+        """The step, then the slots of the state's row that can change in this world (see ``layout``)."""
         row = self._row
         return np.array([self._step_count, *[row[slot] for slot in self.layout.changing_slots]], dtype=np.int64)
 
@@ -341,23 +343,23 @@ class GridWorld(PackedWorld):
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 
-    def render(self, state: State | None = None, *, tile: int = 32) -> Any:
-        """A state (by default the present one) as RGB array (height * tile, width * tile, 3), or as text in mode "ansi"."""
+    def render(self, state: State | None = None, *, tile: int = 32) -> Any:  # an array, or a text
+        """A state (by default the current one) as RGB array (height * tile, width * tile, 3), or as text in mode "ansi"."""
         if self.render_mode == "ansi":
             return self.to_text(state)
-        from empo_bi.world.render import draw  # only when somebody looks
+        from empo_bi.world.render import draw  # rarely needed
 
         return draw(self.world_spec, self._shown_state(state), tile=index(tile))
 
     def to_text(self, state: State | None = None) -> str:
-        """The map of a state (by default the present one) in the two-letter codes of world files.
+        """The map of a state (by default the current one) in the two-letter codes of world files.
 
-        Directions, carried items and flags do not show there; :meth:`describe` tells them.
+        It does not show directions, carried items and flags; :meth:`describe` does.
         """
         return text.draw(self.world_spec, self._shown_state(state))
 
     def describe(self, state: State | None = None) -> str:
-        """One line an agent: where it is, which way it faces, what it carries, whether it is terminated or paused."""
+        """One line for each agent: its cell and direction, what it carries, and whether it is terminated or paused."""
         return text.describe_agents(self.world_spec, self._shown_state(state))
 
     def _shown_state(self, state: State | None) -> State:

@@ -73,7 +73,7 @@ PRIVATE = 0  # the resource of an action that conflicts with no other
 MAX_OUTCOMES = 1 << 20
 
 
-# An intent: what an agent would try with an action id, judged from the state before anything moves. `intents` has shape
+# An intent: what an agent would try with an action id, according to the state before anything moves. `intents` has shape
 # (N, A, 5), an array of int64; the entries of the last axis are:
 REAL_ACTION = 0  # the action carried out, another one than chosen if forced (7.1)
 INTENDED_ROLE = 1
@@ -86,8 +86,8 @@ INTENT_SIZE = 5
 ACTION = 0
 ROLE = 1
 LEADER = 2  # lowest member of the agent's conflict block; only for normal agents
-N_OPTIONS = 3  # 1 where there is nothing to draw; a block's draw is its leader's
-OPTION = 4  # the draw under way
+N_OPTIONS = 3  # 1 if there is nothing to draw; a block's draw is its leader's
+OPTION = 4  # the current draw
 CHOSEN = 5  # the action id in the profile; ACTION may be a forced one instead
 HAS_ACTED = 6  # this and the next ones are notes of the phases of play
 CONTESTED_CELL = 7
@@ -155,7 +155,7 @@ def role_of(world: IntArray, board: IntArray, agent: int, meaning: int, front: i
 
 @rule
 def can_try_magic_wall(world: IntArray, board: IntArray, agent: int, cell: int) -> bool:
-    """The agent has the gift, the wall is active, and the agent faces its magic side."""
+    """Whether the agent can enter magic walls, the wall is active, and the agent faces its magic side."""
     wall = object_at(world, cell)
     if not (has_trait(world, agent, ENTERS_MAGIC_WALLS) and flag(world, board, wall, ACTIVE)):
         return False
@@ -165,9 +165,9 @@ def can_try_magic_wall(world: IntArray, board: IntArray, agent: int, cell: int) 
 
 @inlined
 def resource_of(world: IntArray, board: IntArray, agent: int, meaning: int, front: int, kind: int) -> int:
-    """What a normal agent's action lays claim to: a cell to enter, an item to take, an agent to hand over to."""
+    """The resource that a normal agent's action needs: a cell to enter, an item to take, an agent to hand over to."""
     if meaning == FORWARD:
-        if front == WALL_CELL:  # two agents facing the same wall are in conflict too, so tell walls apart
+        if front == WALL_CELL:  # two agents that face the same wall are in conflict, so walls have numbers
             return wall_ahead(world, agent_at(board, agent, CELL), agent_at(board, agent, DIRECTION))
         end = end_of_push(world, board, agent, front) if is_pushable(kind) else front
         return PRIVATE if end == WALL_CELL else 3 * end
@@ -180,7 +180,7 @@ def resource_of(world: IntArray, board: IntArray, agent: int, meaning: int, fron
 
 @inlined
 def hits_robots(world: IntArray, board: IntArray, agent: int, front: int, kind: int) -> bool:
-    """Whether a toggle by this agent kills, pauses or releases all robots."""
+    """Whether a toggle by this agent terminates, pauses or releases all robots."""
     if kind != KILL_BUTTON and kind != PAUSE_SWITCH:
         return False
     return has_trait(world, agent, IS_YELLOW) and flag(world, board, object_at(world, front), ENABLED) == 1
@@ -191,7 +191,7 @@ def hits_robots(world: IntArray, board: IntArray, agent: int, front: int, kind: 
 
 @inlined
 def prepare(world: IntArray, intents: IntArray, profile_JN: IntArray, j: int, step: IntArray) -> bool:
-    """Fix actions and roles of profile ``j``. True if something has to be drawn, False if the step is certain (7.4)."""
+    """Fix actions and roles of profile ``j``. True if the outcome is random, False if it is certain (7.4)."""
     n_busy, n_not_turning, special = 0, 0, False
     for i in range(step.shape[0]):
         a = profile_JN[j, i]
@@ -226,7 +226,7 @@ def any_conflict(world: IntArray, intents: IntArray, step: IntArray) -> bool:
 
 @rule
 def form_blocks(world: IntArray, intents: IntArray, step: IntArray) -> None:
-    """Unite agents after the same resource, then those who hit all robots with the robots (7.5)."""
+    """Unite agents that need the same resource, then agents that hit all robots with the robots (7.5)."""
     n = step.shape[0]
     for i in range(n):
         step[i, LEADER] = i
@@ -292,7 +292,7 @@ def plan_draws(world: IntArray, chances: FloatArray, board: IntArray, step: IntA
 
 @rule
 def rivals_at_wall(world: IntArray, board: IntArray, step: IntArray, agent: int) -> int:
-    """How many magicians up to this one stand before the same wall: its factor in the bound on draws (C14)."""
+    """How many magicians up to this one face the same wall: its factor in the bound on draws (C14)."""
     rivals = 0
     for j in range(agent + 1):
         if step[j, ROLE] == MAGICIAN and front_cell(world, board, j) == front_cell(world, board, agent):

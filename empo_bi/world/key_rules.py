@@ -1,7 +1,7 @@
-"""Whether keys from elsewhere are states of a gridworld: kernels index cells and types by what a key says.
+"""Whether keys from untrusted files are states of a gridworld; kernels use their values as indices without a check.
 
-A key that passes has, in every field, a value that the field can have; no two agents or things are on one cell; and what is
-carried is missing on the ground. That is what the rules rely on, whether or not play can ever lead there.
+In a valid key, every field has a value that it can have, no two agents or things are on one cell, and carried items are not
+on the ground. The rules rely on this, whether or not the state can ever be reached.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROWS_AT_A_TIME = 1 << 14
 def problem_of_keys(layout: StateLayout, key_SW: KeyArray) -> str | None:
     """What is wrong with the first of some keys (S, W) that is not a state; None if all are."""
     if key_SW.shape[1] != layout.n_words:
-        return f"keys of {key_SW.shape[1]} words; those of this world have {layout.n_words}"
+        return f"keys of {key_SW.shape[1]} words; expected {layout.n_words} for this world"
     for first in range(0, len(key_SW), ROWS_AT_A_TIME):
         problem = _problem_of(layout, key_SW[first : first + ROWS_AT_A_TIME])
         if problem is not None:

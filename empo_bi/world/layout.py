@@ -1,15 +1,15 @@
-"""How a state becomes a row of integers, and a row a few 64-bit words.
+"""How a state becomes a row of integers, and a row becomes a few 64-bit words.
 
-**Cells** are numbered: 0 stands for every wall and for everything outside the grid, 1 to ``n_occupiable`` are the cells on
-which something can be, column by column (so that sorting numbers sorts by x, then y), and the rest are cells that show
-something but never hold anything, such as buttons.
+**Cells** are numbered: 0 is every wall and everything outside the grid; 1 to ``n_occupiable`` are the cells that agents and
+things can be on, column by column (so that sorting numbers sorts by x, then y); the rest are cells that are never occupied,
+such as buttons.
 
-**A row** has six slots an agent, one slot a thing (block, rock, key, ball, box: the number of its cell, 0 while it is
-carried or gone), four slots an object with flags. Things of one type (kind and colour) are interchangeable, so their
-slots are kept sorted: equal states have equal rows.
+**A row** has six slots for each agent, one slot for each thing (block, rock, key, ball, box: the number of its cell, 0 while
+it is carried or gone), and four slots for each object with flags. Things of one type (kind and colour) are interchangeable,
+so their slots are sorted: equal states have equal rows.
 
-**A key** packs those slots that can ever change, each into as many bits as its values need, no slot across two words. The
-step count is not part of it: a key is the *body* of a state.
+**A key** packs the slots that can change, each into as many bits as its values need, without crossing a word boundary. The
+step is not part of it: a key is the *body* of a state.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from empo_bi.world import codes
 from empo_bi.world.codes import Action, Door, Kind
 from empo_bi.world.spec import AgentSpec, WorldSpec
 
-# Slot numbers are NumPy integers because numba compiles a function anew for every plain literal it is called with.
+# Slot numbers are NumPy integers because numba compiles a function again for every plain literal it is called with.
 # Slots of an agent. CARRIED is a type number + 1, FORCED an action id + 1, 0 means none.
 CELL, DIRECTION, TERMINATED, PAUSED, CARRIED, FORCED = map(np.int64, range(6))
 AGENT_SLOTS = 6
 # Slots of an object with flags, by kind: door; magic wall; bush; button; pause switch; control button.
 CONDITION = ACTIVE = TRAMPLED = ENABLED = np.int64(0)
 IS_ON = np.int64(1)
-CONTROLLED, RECORDED, AWAITING = map(
-    np.int64, (1, 2, 3)
-)  # CONTROLLED is an agent's index + 1, RECORDED an action id + 1, 0 means none
+# CONTROLLED is an agent's index + 1, RECORDED an action id + 1, 0 means none.
+CONTROLLED, RECORDED, AWAITING = map(np.int64, (1, 2, 3))
 OBJECT_SLOTS = 4
 
 WALL_CELL: int = np.int64(0)  # type: ignore[assignment]
@@ -51,7 +50,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class MapObject:
-    """An object that stays where it is but has flags, or is operated: doors, magic walls, bushes, buttons, switches."""
+    """An object that never moves but has flags or can be operated: doors, magic walls, bushes, buttons, switches."""
 
     kind: Kind
     x: int
@@ -66,7 +65,7 @@ class MapObject:
 
 @dataclass(frozen=True)
 class Field:
-    """Where a row's slot lies in the key, and the values it can have."""
+    """The place of a slot in the key, and the values that it can have."""
 
     slot: int
     word: int
@@ -176,20 +175,20 @@ class StateLayout:
         return row
 
     def _build_initial_key(self) -> npt.NDArray[np.uint64]:
-        """Without a kernel: the first one that a process calls takes 50 MB, which who only opens results does not need."""
+        """Without a kernel: the first kernel call of a process takes 50 MB, which opening results should not need."""
         key_1W = np.zeros((1, self.n_words), dtype=np.uint64)
         for field in self.fields:
             key_1W[0, field.word] |= np.uint64(int(self.initial_row[field.slot]) << field.shift)
         return key_1W
 
     def _slot_ranges(self) -> list[tuple[int, int]]:
-        """The smallest and largest value of each slot; (0, 0) where it can never change in this world: no bits for it."""
+        """The smallest and largest value of each slot; (0, 0) if it can never change, so that it takes no bits."""
         ranges = [r for agent in self.spec.agents for r in self._agent_ranges(agent)]
         ranges += [self._thing_range(thing) for thing in self.things]
         return ranges + [(0, largest) for it in self.objects for largest in self._largest_flags(it)]
 
     def _agent_ranges(self, agent: AgentSpec) -> list[tuple[int, int]]:
-        """Only grey agents can be paused, forced, or terminated from afar."""
+        """Ranges of an agent's slots; only grey agents can be paused, forced, or terminated remotely."""
         actions, kinds = self.spec.actions, {it.kind for it in self.objects}
         remote = agent.is_robot and Action.TOGGLE in actions
         lava = any(cell.kind == Kind.LAVA for row in self.spec.cells for cell in row)
@@ -234,7 +233,7 @@ class StateLayout:
 
 
 def _pack_fields(ranges: list[tuple[int, int]]) -> tuple[list[Field], int]:
-    """Place the slots one after the other, opening a new word where a slot does not fit any more."""
+    """Place the slots one after the other, starting a new word if a slot does not fit."""
     fields, word, shift = [], 0, 0
     for slot, (smallest, largest) in enumerate(ranges):
         width = largest.bit_length()

@@ -1,11 +1,11 @@
-"""What looks like a slip in a world file that can be used all the same: a typo in a key, a goal in a wall, a button that
-nobody can press. Each is a warning, and an error under ``strict=True``.
+"""Probable mistakes in a world file that is usable all the same: a misspelt key, a goal inside a wall, a button that cannot
+be pressed. Each is a warning, or an error with ``strict=True``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -23,37 +23,37 @@ RELEVANT_KEYS = (
 _IRRELEVANT_KEYS = ("partial_obs", "agent_view_size", "see_through_walls", "seed", "width", "height")
 KNOWN_KEYS = (*RELEVANT_KEYS, *_IRRELEVANT_KEYS)
 
-# Cells that need not belong to a goal (section 8.4).
+# Cells that need no goal (section 8.4).
 _NEED_NO_GOAL = {
     Kind.WALL, Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON, Kind.DISABLING_SWITCH,
     Kind.LAVA, Kind.MAGIC_WALL, Kind.BUSH,
 }  # fmt: skip
 
 
-def find_slips(source: WorldSource, spec: WorldSpec) -> list[str]:
-    """All complaints, in the order of the checks."""
+def probable_mistakes(source: WorldSource, spec: WorldSpec) -> list[str]:
+    """A message for each, in the order of the checks."""
     checks = (
         _unknown_keys, _size_mismatch, _orientation_mismatch, _dead_buttons,
-        _goals_of_nobody, _fractional_goals, _useless_goals, _uncovered_cells,
+        _goals_without_humans, _fractional_goals, _useless_goals, _uncovered_cells,
     )  # fmt: skip
-    return [slip for check in checks for slip in check(source, spec)]
+    return [message for check in checks for message in check(source, spec)]
 
 
-def is_list(value: Any) -> bool:
+def is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def cells_without_goal(
     cells: tuple[tuple[CellCode, ...], ...], rectangles: Sequence[tuple[int, int, int, int]]
 ) -> list[tuple[int, int]]:
-    """Cells (x, y) of a map that need a goal (section 8.4) and lie in none of the rectangles."""
+    """Cells (x, y) of a map that need a goal (section 8.4) but lie in none of the rectangles."""
     bare = np.array([[cell.kind not in _NEED_NO_GOAL for cell in row] for row in cells])
     for x1, y1, x2, y2 in rectangles:
         bare[max(y1, 0) : max(y2 + 1, 0), max(x1, 0) : max(x2 + 1, 0)] = False
     return [(int(x), int(y)) for y, x in np.argwhere(bare)]
 
 
-# What people write for keys that have another name.
+# Names that people use for keys.
 _OTHER_NAMES = {"goals": "possible_goals", "steps": "max_steps", "horizon": "max_steps", "actions": "action_class"}
 
 
@@ -67,76 +67,75 @@ def _unknown_keys(source: WorldSource, spec: WorldSpec) -> list[str]:
 
 def _size_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
     return [
-        f"{source.place(key)}: found {source.mapping[key]!r}, but the map has {size}; the map counts, remove the key"
+        f"{source.place(key)}: found {source.mapping[key]!r}, but the map has {size}, which counts; remove the key"
         for key, size in (("width", spec.width), ("height", spec.height))
         if source.mapping.get(key, size) != size
     ]
 
 
 def _orientation_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
-    """A list that is too short or too long is allowed (section 1.4), and easily a slip."""
+    """A list that is too short or too long is allowed (section 1.4), but probably a mistake."""
     value = source.mapping.get("orientations")
     if value is None or not is_list(value) or len(value) in (0, len(spec.agents)):
         return []
     where = ", ".join(f"{i} ({agent.colour}) at {agent.x},{agent.y}" for i, agent in enumerate(spec.agents))
     return [
-        f"{source.place('orientations')}: {len(value)} directions for {len(spec.agents)} agents; those without one face "
-        f"east, surplus ones are ignored. Agents are numbered in reading order: {where}"
+        f"{source.place('orientations')}: {len(value)} directions for {len(spec.agents)} agents; agents without one face "
+        f"east, extra directions are ignored. Agents are numbered in reading order: {where}"
     ]
 
 
 def _dead_buttons(source: WorldSource, spec: WorldSpec) -> list[str]:
-    """A kill button alone does not call for the actions to press it (section 1.5), which is easily overlooked."""
+    """A kill button alone does not select the actions that press it (section 1.5), which is easily overlooked."""
     kill_buttons = any(cell.kind == Kind.KILL_BUTTON for row in spec.cells for cell in row)
     if not kill_buttons or Action.TOGGLE in spec.actions or source.mapping.get("action_class") is not None:
         return []
     return [
-        f"{source.place('map')}: there is a kill button, but nobody can press it with {spec.action_set}; "
-        "set action_class: ObjectActions, or action_class: SmallActions if that is meant"
+        f"{source.place('map')}: there is a kill button, but no agent can press it with {spec.action_set}; "
+        "set action_class: ObjectActions, or action_class: SmallActions if this is intended"
     ]
 
 
-def _goals_of_nobody(source: WorldSource, spec: WorldSpec) -> list[str]:
+def _goals_without_humans(source: WorldSource, spec: WorldSpec) -> list[str]:
     if not spec.goals or any(agent.is_human for agent in spec.agents):
         return []
-    return [f"{source.place('possible_goals')}: goals of humans, but no agent is yellow (code 'Ay')"]
+    return [f"{source.place('possible_goals')}: goals need humans, but no agent is yellow (code 'Ay')"]
 
 
 def _fractional_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
     """Coordinates are truncated (section 8.1)."""
-    slips = []
+    messages = []
     for i, entry in enumerate(source.mapping.get("possible_goals") or []):
-        where: Any = entry.get("goal") if isinstance(entry, Mapping) else entry
+        where: object = entry.get("goal") if isinstance(entry, Mapping) else entry
         parts = [p for part in where for p in (part if is_list(part) else [part])] if is_list(where) else []
         if any(isinstance(p, float) and p != int(p) for p in parts):
             rectangle = ",".join(map(str, spec.goals[i].rectangle[: 2 if spec.goals[i].is_cell else 4]))
-            what = f"{short_repr(where)} is read as {rectangle}"
-            slips.append(f"{source.place('possible_goals', i)}: {what}; cells are whole numbers")
-    return slips
+            what = f"{short_repr(where)} is taken as {rectangle}"
+            messages.append(f"{source.place('possible_goals', i)}: {what}; give whole numbers")
+    return messages
 
 
 def _useless_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
-    """Goals that reach off the grid, and goals without any cell that somebody could stand on."""
+    """Goals that extend beyond the grid, and goals without any cell that an agent can stand on."""
     usable = np.array([[spec.can_be_occupied(x, y) for x in range(spec.width)] for y in range(spec.height)])
-    slips = []
+    messages = []
     for i, goal in enumerate(spec.goals):
         x1, y1, x2, y2 = goal.rectangle
         what = f"the cell {x1},{y1}" if goal.is_cell else f"the rectangle {x1},{y1},{x2},{y2}"
         if x1 < 0 or y1 < 0 or x2 >= spec.width or y2 >= spec.height:
-            slips.append(
-                f"{source.place('possible_goals', i)}: {what} is not all on the grid, whose cells are 0,0 to "
+            messages.append(
+                f"{source.place('possible_goals', i)}: {what} extends beyond the grid, whose cells are 0,0 to "
                 f"{spec.width - 1},{spec.height - 1}"
             )
         elif not usable[y1 : y2 + 1, x1 : x2 + 1].any():
-            slips.append(
-                f"{source.place('possible_goals', i)}: nobody can ever stand on {what}, "
-                "there is only wall or what works like one"
+            messages.append(
+                f"{source.place('possible_goals', i)}: no agent can ever stand on {what}, which is only wall or similar"
             )
-    return slips
+    return messages
 
 
 def _uncovered_cells(source: WorldSource, spec: WorldSpec) -> list[str]:
-    """Cells where a human can stand and that belong to no goal (section 8.4, C11)."""
+    """Cells where a human can stand but that belong to no goal (section 8.4, C11)."""
     if not spec.goals:
         return []
     bare = [f"({x},{y})" for x, y in cells_without_goal(spec.cells, [goal.rectangle for goal in spec.goals])]
@@ -144,6 +143,6 @@ def _uncovered_cells(source: WorldSource, spec: WorldSpec) -> list[str]:
         return []
     shown = ", ".join(bare[:12]) + (f" and {len(bare) - 12} more" if len(bare) > 12 else "")
     return [
-        f"{source.place('possible_goals')}: no goal covers the cells {shown}; a human who is there has nothing to "
-        "strive for nearby, and phase 2 may refuse the world. Add goals for them"
+        f"{source.place('possible_goals')}: no goal covers the cells {shown}; a human there may have no goal within reach, "
+        "and phase 2 may refuse the world. Add goals for these cells"
     ]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 State = Any  # any hashable object
 Transitions = list[tuple[float, State]]
 
-PROBABILITY_TOLERANCE = 1e-6  # on the sum of a profile's probabilities; what is accepted is renormalised
+PROBABILITY_TOLERANCE = 1e-6  # of the sum of a profile's probabilities; accepted ones are renormalised
 
 
 class World(Protocol):
@@ -39,7 +39,7 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     """A finite game in which time only moves forward.
 
     A subclass sets ``agents`` and ``action_space`` (with ``n``, the number of actions of every agent) and defines
-    ``get_state``, ``set_state``, ``reset`` and ``transition_probabilities``; the rest follows.
+    ``get_state``, ``set_state``, ``reset`` and ``transition_probabilities``; everything else has a default.
 
     The contract, which ``empo_bi.testing.check_world(world)`` checks:
 
@@ -68,7 +68,7 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     ----------
     time_homogeneous : bool
         A promise that makes the planners faster: states are tuples that begin with the step, each transition adds 1 to
-        it, and at states which are not terminal, probabilities and durations depend on the other elements only.
+        it, and in states that are not terminal, probabilities and durations do not depend on it.
     """
 
     agents: Sequence[Any] = ()
@@ -79,18 +79,18 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
 
     @abstractmethod
     def get_state(self) -> State:
-        """The present state, hashable and complete."""
+        """The current state, hashable and complete."""
 
     @abstractmethod
     def set_state(self, state: State) -> None:
-        """Go to a state."""
+        """Make a state the current one."""
 
     @abstractmethod
     def transition_probabilities(self, state: State, actions: Sequence[int]) -> Transitions | None:
-        """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
+        """``[(probability, successor), ...]`` for one action per agent, None in a terminal state."""
 
     def initial_state(self) -> State:
-        """The state after ``reset``; the present state is kept."""
+        """The state after ``reset``; the current state is kept."""
         present = self.get_state()
         self.reset()
         start = self.get_state()
@@ -98,22 +98,22 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
         return start
 
     def is_terminal(self, state: State = None) -> bool:
-        """Whether nothing can follow (asked with action 0 for everybody)."""
+        """Whether a state has no successors (tested with action 0 for all agents)."""
         state = self.get_state() if state is None else state
         return self.transition_probabilities(state, [0] * len(self.agents)) is None
 
     def transition_durations(self, state: State, actions: Sequence[int], transitions: Transitions) -> list[float]:
-        """How long each of the transitions takes, 1 unless a world says otherwise."""
+        """How long each transition takes; 1 unless a world overrides it."""
         return [1.0] * len(transitions)
 
     def terminal_duration(self, state: State) -> float:
         return 1.0
 
     def step(self, actions: Sequence[int]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Draw what follows: ``(state, 0.0, terminated, False, {})``."""
+        """Draw a successor: ``(state, 0.0, terminated, False, {})``."""
         transitions = self.transition_probabilities(self.get_state(), actions)
         if not transitions:
-            raise RuntimeError("the world has ended: nothing follows a terminal state; call reset() to start again")
+            raise RuntimeError("the current state is terminal, so the world has ended; call reset() to start again")
         state = transitions[self.draw([probability for probability, _ in transitions])][1]
         self.set_state(state)
         return state, 0.0, self.is_terminal(state), False, {}
@@ -121,8 +121,8 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     def draw(self, probabilities: npt.ArrayLike) -> int:
         """Draw an index with the environment's own random numbers, which ``reset(seed=...)`` makes repeatable.
 
-        One uniform number a draw, also where there is no choice. It is looked up among the cumulated probabilities just as
-        ``Generator.choice`` does it, to the last bit, but four times as fast.
+        Each draw takes one uniform number, even if there is only one choice. The result is the same as that of
+        ``Generator.choice``, to the last bit, but four times as fast.
         """
         weights = np.asarray(probabilities, dtype=np.float64)
         if len(weights) == 1 and weights[0] > 0:
@@ -130,7 +130,7 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
             return 0
         total = weights.sum()
         if not (0 < total < math.inf and weights.min() >= 0):
-            raise ValueError(f"probabilities {weights.tolist()}; give numbers of at least 0 that are not all 0")
+            raise ValueError(f"probabilities {weights.tolist()}; give finite numbers, none negative and not all 0")
         cumulated = (weights / total).cumsum()
         cumulated /= cumulated[-1]
         return int(cumulated.searchsorted(self.np_random.random(), side="right"))

@@ -1,4 +1,4 @@
-"""Worlds whose states are packed into keys of a few words and expanded in whole blocks: gridworlds and array worlds."""
+"""Worlds whose states are packed into keys of a few words and expanded in blocks: gridworlds and array worlds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PROFILES = 10_000_000
 
 
 class PackedWorld(WorldModel):
-    """A time-homogeneous world for the engine: a body is a key of W words, and transitions come by the block.
+    """A time-homogeneous world for the engine: a body is a key of W words, and transitions are computed in blocks.
 
     Attributes
     ----------
@@ -46,15 +46,15 @@ class PackedWorld(WorldModel):
 
     @abstractmethod
     def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[Any]:
-        """State tuples of keys; ``steps`` is one number for all, or one a state."""
+        """State tuples of keys; ``steps`` is one number for all, or one for each."""
 
     @abstractmethod
     def problem_of_keys(self, key_SW: KeyArray) -> str | None:
-        """Why some keys are not states of this world, for keys from elsewhere; None if all are."""
+        """Why some keys are not states of this world; None if all are. For keys from untrusted files."""
 
     @abstractmethod
     def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
-        """Successors of a block of packed states under all profiles, or those given; none where a state is terminal."""
+        """Successors of a block of packed states under all profiles, or the given ones; none for terminal states."""
 
     @abstractmethod
     def attainment(self, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""A GridWorld for PettingZoo (extra ``[multiagent]``): every agent by name, all acting at once.
+"""A GridWorld for PettingZoo (extra ``[multiagent]``): agents have names and act simultaneously.
 
 >>> from empo_bi import load_world
 >>> env = ParallelGridWorld(load_world("asymmetric_freeing", max_steps=3))
@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +24,15 @@ except ImportError as error:
     raise ImportError("the PettingZoo wrapper needs an extra: pip install 'empo-bi[multiagent]'") from error
 
 Observation = npt.NDArray[np.int64]
+Value = TypeVar("Value")
 
 
 class ParallelGridWorld(ParallelEnv):
     """PettingZoo's parallel interface to a :class:`GridWorld`.
 
-    Agents are named ``human_0``, ``robot_2``, ``agent_3`` by role and index. Everybody observes the whole state, as in
+    Agents are named ``human_0``, ``robot_2``, ``agent_3`` by role and index. All agents observe the whole state, as in
     ``GridWorld.step``; rewards are 0; all agents leave when the world ends. Agents terminated by lava or a kill button stay
-    in the game, as they do in the world: their actions have no effect.
+    in the game, but their actions have no effect.
     """
 
     metadata = {"name": "empo_bi_gridworld", "render_modes": ["rgb_array", "ansi"], "is_parallelizable": True}  # noqa: RUF012
@@ -60,9 +61,9 @@ class ParallelGridWorld(ParallelEnv):
         self.agents = [] if self.world.is_terminal() else list(self.possible_agents)
         return self._for_all(observation), self._for_all(info)
 
-    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, object], ...]:
         if not self.agents:
-            raise RuntimeError("there are no agents: the world has ended, or not begun; call reset() to start")
+            raise RuntimeError("the world has ended, or has not been reset; call reset() to start")
         missing = [agent for agent in self.agents if agent not in actions]
         unknown = [str(agent) for agent in actions if agent not in self.agents]
         if missing or unknown:
@@ -73,13 +74,14 @@ class ParallelGridWorld(ParallelEnv):
             )
         profile = [actions[agent] for agent in self.possible_agents]
         observation, reward, terminated, truncated, info = self.world.step(profile)
-        results = tuple(self._for_all(value) for value in (observation, reward, terminated, truncated, info))
+        values: tuple[object, ...] = (observation, reward, terminated, truncated, info)
+        results = tuple(self._for_all(value) for value in values)
         if terminated or truncated:
             self.agents = []
         return results
 
-    def _for_all(self, value: Any) -> dict[str, Any]:
-        """The value for every agent, each with a copy of its own."""
+    def _for_all(self, value: Value) -> dict[str, Value]:
+        """A copy of the value for every agent."""
         return {agent: copy(value) for agent in self.agents}
 
     def render(self) -> Any:

@@ -1,4 +1,4 @@
-"""How one outcome of a step is played: who acts when (specification, 7.4 and 7.7 to 7.10, C14).
+"""Playing one outcome of a step: which agent acts when (specification, 7.4 and 7.7 to 7.10, C14).
 
 ``joint`` has fixed the roles and the draw under way; here the agents carry out their actions by the ``rules``: normal agents
 first, winners of conflicts before the others, then stumblers, those before magic walls, and those before bushes.
@@ -50,7 +50,7 @@ from empo_bi.world.tables import IntArray
 
 @inlined
 def play_certain(world: IntArray, board: IntArray, step: IntArray) -> None:
-    """Everybody acts in index order; who is paused or terminated when the turn comes does not (7.4)."""
+    """All agents act in index order, except those that are paused or terminated when their turn comes (7.4)."""
     for i in range(step.shape[0]):
         if meaning_of(world, step[i, ACTION]) != STILL and can_act(board, i):
             act(world, board, i, step[i, ACTION])
@@ -58,7 +58,7 @@ def play_certain(world: IntArray, board: IntArray, step: IntArray) -> None:
 
 @rule
 def play(world: IntArray, board: IntArray, step: IntArray, magic_draw: int) -> int:
-    """Play the draw under way (7.7). Returns how many equally likely ``magic_draw`` there are, normally 1 (C14)."""
+    """Play the current draw (7.7). Returns the number of equally likely values of ``magic_draw``, normally 1 (C14)."""
     play_normal(world, board, step)
     play_stumblers(world, board, step)
     n_draws = play_magicians(world, board, step, magic_draw)
@@ -99,7 +99,7 @@ def play_stumblers(world: IntArray, board: IntArray, step: IntArray) -> None:
     """All turn, then those move whose contested cell is free and wanted by no other stumbler (7.8)."""
     n = step.shape[0]
     for i in range(n):
-        step[i, CONTESTED_CELL] = -1  # none: no stumbler, or out of the game by now
+        step[i, CONTESTED_CELL] = -1  # none: not a stumbler, or paused or terminated by now
         if step[i, ROLE] == STUMBLER and can_act(board, i):
             turn = 3 if step[i, OPTION] == STUMBLE_LEFT else 1 if step[i, OPTION] == STUMBLE_RIGHT else 0
             set_agent(board, i, DIRECTION, (agent_at(board, i, DIRECTION) + turn) & 3)
@@ -117,7 +117,7 @@ def play_stumblers(world: IntArray, board: IntArray, step: IntArray) -> None:
 
 @rule
 def contested_cell(world: IntArray, board: IntArray, agent: int) -> int:
-    """The cell ahead or, where the agent can push what is there, the end cell of the push."""
+    """The cell ahead or, if the agent can push what is there, the end cell of the push."""
     cell = front_cell(world, board, agent)
     if is_pushable(shown(world, board, cell)):
         end = end_of_push(world, board, agent, cell)
@@ -128,7 +128,7 @@ def contested_cell(world: IntArray, board: IntArray, agent: int) -> int:
 
 @rule
 def play_magicians(world: IntArray, board: IntArray, step: IntArray, magic_draw: int) -> int:
-    """One of those who would enter a wall gets the chance; enter and solidify need an active wall ahead (C14)."""
+    """One of the agents that would enter a wall gets the chance; entering and solidifying need an active wall (C14)."""
     n = step.shape[0]
     for i in range(n):
         takes_part = step[i, ROLE] == MAGICIAN and can_act(board, i)
@@ -160,7 +160,7 @@ def play_magicians(world: IntArray, board: IntArray, step: IntArray, magic_draw:
 
 @rule
 def enter_same_wall(world: IntArray, board: IntArray, step: IntArray, one: int, other: int) -> bool:
-    """Whether both would enter a wall, and the same one (everybody is one's own rival)."""
+    """Whether both would enter the same wall (an agent is its own rival)."""
     if step[one, ROLE] != MAGICIAN or step[other, ROLE] != MAGICIAN:
         return False
     both_enter = step[one, DECISION] == ENTER and step[other, DECISION] == ENTER
@@ -169,7 +169,7 @@ def enter_same_wall(world: IntArray, board: IntArray, step: IntArray, one: int, 
 
 @rule
 def play_bush_goers(world: IntArray, board: IntArray, step: IntArray) -> None:
-    """Who succeeds enters the bush, if it is still there and free (7.10)."""
+    """Agents that succeed enter the bush, if it is still there and free (7.10)."""
     for i in range(step.shape[0]):
         if step[i, ROLE] == BUSH_GOER and step[i, OPTION] == ENTER:
             cell = front_cell(world, board, i)

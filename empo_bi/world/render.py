@@ -1,9 +1,9 @@
-"""Pictures of states: :func:`draw`, and, for those who put pictures together themselves, :func:`cells_of` and :func:`paint`.
+"""Pictures of states: :func:`draw`; for pictures assembled from cells, :func:`cells_of` and :func:`paint`.
 
 A cell is a stack of layers, painted from the ground up: floor, the map's object, and the item, pushable or agent on it
-(C12). Whatever stands or lies on a cell leaves its rim free, so that lava, a bush or an open door stays visible below.
-Shape carries the meaning and colour repeats it: humans are drops, robots are tags with a visor, other agents darts, each
-with its tip ahead; what yellow agents operate has a yellow frame, what grey ones operate a grey one.
+(C12). What is on a cell leaves its rim free, so that lava, a bush or an open door stays visible below. Shapes carry the
+meaning, and colours repeat it: humans are drops, robots are tags with a visor, other agents are darts, each with its tip
+ahead; what yellow agents operate has a yellow frame, what grey agents operate has a grey one.
 
 **Shapes** are functions of the pixels' coordinates that return the signed distance to the shape's edge, negative inside,
 in units of a tile's side. Coverage of a pixel follows from its distance, which gives smooth edges at every size;
@@ -30,10 +30,10 @@ Image = npt.NDArray[np.uint8]
 Distance = npt.NDArray[np.float64]
 Colour = tuple[float, float, float]
 Point = tuple[float, float]
-Layer = tuple[Any, ...]  # the kind, then the arguments of its painter
+Layer = tuple[Any, ...]  # a kind, then the arguments of its painter
 Cell = tuple[Layer, ...]  # from the ground up; equal cells look the same
 
-# Hues and, as far as the names allow, lightnesses that also differ for the colour-blind.
+# Hues, and as far as possible lightnesses, that also differ for the colour-blind.
 _COLOURS: dict[str, Colour] = {
     "red": (205, 48, 40),
     "green": (16, 172, 106),
@@ -69,12 +69,12 @@ def draw(spec: WorldSpec, state: State, *, tile: int = 32) -> Image:
 
 
 def cells_of(spec: WorldSpec, state: State) -> dict[tuple[int, int], Cell]:
-    """What each cell (x, y) of a state shows, to be compared, counted and painted."""
+    """What each cell (x, y) of a state shows; cells can be compared, counted and painted."""
     return {place: tuple(layers) for place, layers in _layers_by_cell(spec, state).items()}
 
 
 def paint(cell: Cell, tile: int) -> Image:
-    """The picture of one cell, (tile, tile, 3) uint8; read-only, since it is remembered."""
+    """The picture of one cell, (tile, tile, 3) uint8; read-only, since it is cached."""
     return _paint_cell(cell, tile)
 
 
@@ -96,7 +96,7 @@ def _layers_by_cell(spec: WorldSpec, state: State) -> dict[tuple[int, int], list
     return layers
 
 
-def _map_layers(code: CellCode, flags: Sequence[Any]) -> list[Layer]:
+def _map_layers(code: CellCode, flags: Sequence[object]) -> list[Layer]:
     """The map's object, if it stays where it is; ``flags`` are its fields in the state (section 4.4)."""
     if code.kind in (Kind.EMPTY, Kind.AGENT, *codes.PUSHABLES, *codes.ITEMS):
         return []
@@ -113,7 +113,7 @@ def _map_layers(code: CellCode, flags: Sequence[Any]) -> list[Layer]:
 
 @lru_cache(maxsize=1024)
 def _paint_cell(layers: Cell, size: int) -> Image:
-    """One cell's picture, ``(size, size, 3)`` and read-only since callers share it."""
+    """The picture of one cell, ``(size, size, 3)``; read-only, since callers share it."""
     centres = (np.arange(size) + 0.5) / size
     x, y = np.meshgrid(centres, centres)
     tile = _Tile(np.full((size, size, 3), _FLOOR, dtype=np.float64), x, y, 1 / size)

@@ -80,7 +80,7 @@ from empo_bi.world.tables import IS_GREY, IS_ROBOT_LIKE, IS_YELLOW, PUSHES_ROCKS
 
 @inlined
 def forward(world: IntArray, board: IntArray, agent: int) -> None:
-    """Step ahead, push, or enter a bush; nothing happens where the way is barred."""
+    """Step ahead, push, or enter a bush; nothing happens if the way is blocked."""
     cell = front_cell(world, board, agent)
     if not is_closed(world, board, cell):
         advance(world, board, agent, cell)
@@ -102,7 +102,7 @@ def advance(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
 
 @inlined
 def move(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
-    """Put the agent on a cell; lava terminates whoever comes to stand on it (C5)."""
+    """Put the agent on a cell; lava terminates any agent that enters it (C5)."""
     set_occupant(world, board, agent_at(board, agent, CELL), NOBODY)
     set_occupant(world, board, cell, agent + 1)
     set_agent(board, agent, CELL, cell)
@@ -112,7 +112,7 @@ def move(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
 
 @rule
 def end_of_push(world: IntArray, board: IntArray, agent: int, cell: int) -> int:
-    """The first cell behind the chain of blocks and rocks that starts at ``cell``, or ``WALL_CELL`` if it won't budge."""
+    """The first cell behind the chain of blocks and rocks that starts at ``cell``, ``WALL_CELL`` if it cannot move."""
     direction = agent_at(board, agent, DIRECTION)
     kind = shown(world, board, cell)
     while is_pushable(kind):
@@ -140,7 +140,7 @@ def push(world: IntArray, board: IntArray, agent: int, cell: int, end: int) -> N
 
 @rule
 def enter_bush(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
-    """Robots and their like trample the bush for good, others slip in."""
+    """Robot-like agents trample the bush permanently; others enter it."""
     if has_trait(world, agent, IS_ROBOT_LIKE):
         set_flag(world, board, object_at(world, cell), TRAMPLED, YES)
     move(world, board, agent, cell)
@@ -151,7 +151,7 @@ def enter_bush(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
 
 @rule
 def pickup(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
-    """Take the key, ball or box ahead, with free hands."""
+    """Pick up the key, ball or box ahead if nothing is carried."""
     if is_item(shown(world, board, cell)) and agent_at(board, agent, CARRIED) == 0:
         set_agent(board, agent, CARRIED, type_of_thing(world, thing_on(world, board, cell)) + 1)
         remove_item(world, board, cell)
@@ -159,7 +159,7 @@ def pickup(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
 
 @rule
 def drop(world: IntArray, board: IntArray, agent: int, cell: int) -> None:
-    """Lay what is carried on the cell ahead, if that shows nothing or something walk-over (C13)."""
+    """Drop the carried item on the cell ahead if that is empty or walk-over (C13)."""
     carried = agent_at(board, agent, CARRIED) - 1
     if carried < 0 or not may_be_entered(shown(world, board, cell)):
         return
@@ -204,7 +204,7 @@ def toggle(world: IntArray, board: IntArray, agent: int, cell: int) -> int:
 
 @rule
 def toggle_door(world: IntArray, board: IntArray, agent: int, door: int) -> None:
-    """Anybody opens and closes an unlocked door; a locked one needs a key of its colour, which is kept."""
+    """Any agent opens and closes an unlocked door; a locked one needs a key of its colour, which is kept."""
     condition = flag(world, board, door, CONDITION)
     if condition == DOOR_OPEN:
         set_flag(world, board, door, CONDITION, DOOR_CLOSED)

@@ -1,7 +1,6 @@
-"""Where a world's text comes from: a file, a shipped world's name, a text, a mapping.
+"""Where a world comes from: a file, the name of a shipped world, a text, or a mapping.
 
-The result is a plain mapping plus the line on which each key stands, so that every later complaint can point to it.
-YAML is loaded with the safe loader only; tags that would construct objects are refused.
+The result is a plain mapping and the line of each key, so that later errors can point to it.
 """
 
 from __future__ import annotations
@@ -15,17 +14,15 @@ from typing import Any
 
 from empo_bi import worlds
 from empo_bi.errors import WorldFileError, WorldNotFoundError
-from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.wording import did_you_mean, short_repr
-from empo_bi.world.yaml_text import KeyPath, load_yaml
+from empo_bi.world.yaml_text import MAX_BYTES, KeyPath, load_yaml, place_of_key, read_text
 
-MAX_BYTES = 1_000_000  # a map of 500 x 500 cells fits; more is surely another kind of file
 _YAML_ENDINGS = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
 class WorldSource:
-    """A world as written: its mapping, where it came from, and the line of each key (empty when unknown)."""
+    """A world as written: its mapping, where it came from, and the line of each key, where known."""
 
     mapping: dict[str, Any]
     origin: str
@@ -34,13 +31,10 @@ class WorldSource:
     overridden: frozenset[str] = frozenset()
 
     def place(self, *path: str | int) -> str:
-        """``file:line: key`` as far as known, the beginning of every complaint."""
-        key = one_line("".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip("."))
+        """``file:line: key`` as far as known, the beginning of every error message."""
         if path and path[0] in self.overridden:
-            return f"{key}=... passed to load_world"
-        line = self.lines.get(path) or self.lines.get(path[:-1])
-        where = f"{self.origin}:{line}" if line else self.origin
-        return f"{where}: {key}" if key else where
+            return place_of_key("", {}, path).removeprefix(": ") + "=... passed to load_world"
+        return place_of_key(self.origin, self.lines, path)
 
     def error(self, *path: str | int, message: str) -> WorldFileError:
         return WorldFileError(f"{self.place(*path)}: {message}")
@@ -54,26 +48,27 @@ def read_source(source: str | os.PathLike[str] | Mapping[str, Any]) -> WorldSour
         return _parse(source, origin="<text>", name="unnamed", as_json=source.lstrip().startswith("{"))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(
-            f"source={short_repr(source)}: a world comes from a path, a shipped world's name, a YAML or JSON text or a "
-            f"mapping, not from {type(source).__name__}"
+            f"source={short_repr(source)} ({type(source).__name__}); give a path, the name of a shipped world, a YAML or "
+            "JSON text, or a mapping"
         )
     path = _find(source)
-    return _parse(_read(path), origin=str(path), name=path.stem, as_json=path.suffix.lower() not in _YAML_ENDINGS)
+    text = read_text(path, what="world file", remedy="check the file's permissions", error=WorldFileError)
+    return _parse(text, origin=str(path), name=path.stem, as_json=path.suffix.lower() not in _YAML_ENDINGS)
 
 
 def _is_text(source: str) -> bool:
-    """Whether a string is a world's text rather than a name or path: it has lines, braces, or a key and no such file."""
+    """Whether a string is a world's text, not a name or path: it has lines, a brace, or a key without such a file."""
     return "\n" in source or source.lstrip().startswith("{") or (": " in source and not os.path.isfile(source))
 
 
 def _find(source: str | os.PathLike[str]) -> Path:
-    """The file that a name or path stands for; a bare name is a shipped world first, a file in this folder second."""
+    """The file of a name or path; a bare name is first looked for among shipped worlds, then in this folder."""
     name = os.fspath(source)
     shipped = worlds.find(name) if isinstance(source, str) else None
-    path = Path(os.path.expanduser(name))  # unlike Path.expanduser, it leaves an unknown user's folder as it is
+    path = Path(os.path.expanduser(name))  # unlike Path.expanduser, it does not fail for an unknown user
     if shipped is not None and not path.suffix:
         return shipped
-    # os.path answers False where pathlib raises: for names too long, or with a null character.
+    # os.path returns False where pathlib raises an error: for names that are too long or have a null character.
     for candidate in (path, *(Path(f"{path}{ending}") for ending in _YAML_ENDINGS)):
         if os.path.isfile(candidate):
             return candidate
@@ -83,7 +78,7 @@ def _find(source: str | os.PathLike[str]) -> Path:
     if name and inside:
         raise WorldNotFoundError(f"{name!r} is a folder of shipped worlds; give one of them: {', '.join(inside)}")
     if name and os.path.isdir(path):
-        raise WorldNotFoundError(f"{path} is a folder; give one of the world files in it")
+        raise WorldNotFoundError(f"{path} is a folder; give a world file in it")
     hint = did_you_mean(name, [*worlds.available(), *(full.split("/")[-1] for full in worlds.available())])
     raise WorldNotFoundError(
         f"{short_repr(name)} is neither a file (looked in {Path.cwd()}) nor a shipped world.{hint} "
@@ -91,28 +86,12 @@ def _find(source: str | os.PathLike[str]) -> Path:
     )
 
 
-def _read(path: Path) -> str:
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise WorldFileError(
-                f"{path}: {size:,} bytes; a world file has at most {MAX_BYTES:,}. Is it a world file at all?"
-            )
-        return path.read_text(encoding="utf-8-sig")  # with or without a byte-order mark
-    except UnicodeDecodeError as error:
-        raise WorldFileError(
-            f"{path}: not UTF-8 text (byte {error.start}); a world file is YAML or JSON in UTF-8"
-        ) from error
-    except OSError as error:
-        raise WorldFileError(f"{path}: cannot be read ({error.strerror}); check the file's permissions") from error
-
-
 def _parse(text: str, *, origin: str, name: str, as_json: bool) -> WorldSource:
     if len(text) > MAX_BYTES:
         raise WorldFileError(f"{origin}: {len(text):,} characters; a world's text has at most {MAX_BYTES:,}")
     lines: dict[KeyPath, int] = {}
     if as_json and (mapping := _try_json(text, origin, must=origin != "<text>")) is not None:
-        content: Any = mapping
+        content: object = mapping
     else:
         content = load_yaml(text, origin, lines, what="world file", error=WorldFileError)
     if not isinstance(content, dict):
@@ -124,7 +103,7 @@ def _parse(text: str, *, origin: str, name: str, as_json: bool) -> WorldSource:
 
 
 def _try_json(text: str, origin: str, *, must: bool) -> Any:
-    """JSON content, or None where the text may still be YAML in flow style (``must`` is false)."""
+    """JSON content; None if the text is not JSON but may be YAML in flow style (``must`` is false)."""
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _without_repeats(pairs, origin))
     except json.JSONDecodeError as error:
@@ -132,7 +111,7 @@ def _try_json(text: str, origin: str, *, must: bool) -> Any:
             return None
         raise WorldFileError(
             f"{origin}:{error.lineno}: not JSON ({error.msg}, column {error.colno}); "
-            "a file that does not end in .yaml or .yml is read as JSON: mend it, or rename it"
+            "files that do not end in .yaml or .yml are read as JSON: correct it, or rename it"
         ) from error
     except WorldFileError:
         raise
@@ -144,8 +123,8 @@ def _without_repeats(pairs: list[tuple[str, Any]], origin: str) -> dict[str, Any
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise WorldFileError(f"{origin}: key {twice!r} stands twice in one mapping; keep one of them")
+        duplicate = next(key for key in keys if keys.count(key) > 1)
+        raise WorldFileError(f"{origin}: duplicate key {duplicate!r}; keep one of them")
     return mapping
 
 

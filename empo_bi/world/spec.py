@@ -1,7 +1,7 @@
-"""A world's text, checked: :class:`WorldSpec` and the one function that makes it, :func:`read_spec`.
+"""The checked description of a world, :class:`WorldSpec`, and the function that makes it, :func:`read_spec`.
 
-Every complaint names file, line, key and value, and says what would be right. Slips that leave a usable world (an unknown
-key, a goal nobody can stand on, cells without a goal) are warnings, and errors under ``strict=True``.
+Every error names file, line, key and value, and says what is expected. Probable mistakes that leave a usable world (an
+unknown key, a goal that cannot be reached, cells without a goal) are warnings, or errors with ``strict=True``.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from empo_bi.errors import WorldFileError, WorldWarning
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, CellCode, Kind
-from empo_bi.world.lint import RELEVANT_KEYS, find_slips, is_list
+from empo_bi.world.lint import RELEVANT_KEYS, is_list, probable_mistakes
 from empo_bi.world.source import WorldSource
 
 MAX_STEPS = 2**31 - 1
 OVERRIDES = (*RELEVANT_KEYS, "actions")
 
-# Never occupied by anybody.
+# Kinds of cells that are never occupied.
 _NEVER_ENTERED = {
     Kind.WALL, Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON, Kind.DISABLING_SWITCH,
 }  # fmt: skip
 
-MOST_AGENTS = 64  # who together have more action profiles than could ever be gone through
+MOST_AGENTS = 64  # more would have far too many action profiles
 
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """One agent at the start: where, which way it faces, and what its colour allows."""
+    """One agent at the start: its cell, its direction, and what its colour allows."""
 
     x: int
     y: int
@@ -60,7 +60,7 @@ class AgentSpec:
 
 @dataclass(frozen=True)
 class GoalSpec:
-    """A rectangle of cells, corners included; ``is_cell`` tells "x,y" from the rectangle "x,y,x,y" (section 8.3)."""
+    """A rectangle of cells, corners included; ``is_cell`` distinguishes "x,y" from "x,y,x,y" (section 8.3)."""
 
     rectangle: tuple[int, int, int, int]
     is_cell: bool
@@ -69,9 +69,9 @@ class GoalSpec:
 
 @dataclass(frozen=True)
 class WorldSpec:
-    """A validated world: everything the planner needs to know, nothing about how it is computed.
+    """A checked world: all that the planner needs to know, and nothing about how it computes.
 
-    ``cells[y][x]`` is what the map has there. Weights of ``goals`` sum to 1.
+    ``cells[y][x]`` is the map. Weights of ``goals`` sum to 1.
     """
 
     name: str
@@ -113,10 +113,9 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
     Raises
     ------
     WorldFileError
-        For anything that leaves no valid world; under ``strict`` also for what would otherwise be a
-        :class:`~empo_bi.errors.WorldWarning`.
+        If the world is invalid; with ``strict`` also instead of every :class:`~empo_bi.errors.WorldWarning`.
     TypeError
-        For an override that does not exist.
+        If there is no such override.
     """
     source = _override(source, overrides or {})
     cells = _read_map(source)
@@ -133,20 +132,20 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
         goals=_read_goals(source),
         metadata=_read_metadata(source),
     )
-    slips = find_slips(source, spec)
-    if slips and strict:
-        raise WorldFileError("\n".join(slips))
-    for slip in slips:
-        warnings.warn(slip, WorldWarning, stacklevel=3)
+    mistakes = probable_mistakes(source, spec)
+    if mistakes and strict:
+        raise WorldFileError("\n".join(mistakes))
+    for mistake in mistakes:
+        warnings.warn(mistake, WorldWarning, stacklevel=3)
     return spec
 
 
 def _override(source: WorldSource, overrides: Mapping[str, Any]) -> WorldSource:
-    """A value passed by the caller always wins over the file (C9)."""
+    """A value passed by the caller always replaces the file's (C9)."""
     given = dict(overrides)
     if "actions" in given:
         if "action_class" in given:
-            raise TypeError("give either actions= or action_class=, they mean the same")
+            raise TypeError("actions= and action_class= mean the same; give one of them")
         given["action_class"] = given.pop("actions")
     for key in given:
         if key not in RELEVANT_KEYS:
@@ -158,12 +157,12 @@ def _override(source: WorldSource, overrides: Mapping[str, Any]) -> WorldSource:
     return WorldSource({**source.mapping, **given}, source.origin, source.name, lines, frozenset(given))
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     """The value as an int if it is one (True and 3.0 are not)."""
     return int(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else None
 
 
-def _real(value: Any) -> float | None:
+def _real(value: object) -> float | None:
     """The value as a float if it is a number that fits (True is not)."""
     try:
         return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None
@@ -179,17 +178,17 @@ def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
         near = [key for key in source.mapping if str(key).lower() in ("grid", "layout")]
         near += difflib.get_close_matches("map", map(str, source.mapping), n=1)
         hint = f" (found {near[0]!r}: is that it?)" if near else ""
-        raise source.error(message=f"the key 'map' is missing{hint}; it holds the grid, two characters a cell")
+        raise source.error(message=f"the key 'map' is missing{hint}; give the grid, two characters for each cell")
     rows = _map_rows(source, source.mapping["map"])
     if "grid_size" in source.mapping:
-        raise source.error("grid_size", message="not allowed beside a map, whose own size counts; remove it")
+        raise source.error("grid_size", message="not allowed together with a map, which has its own size; remove it")
     width = len(rows[0]) // 2
     for y, row in enumerate(rows):
         if len(row) % 2:
             raise source.error(
                 "map",
                 y,
-                message=f"row {y} has {len(row)} characters ({short_repr(row)}); every cell takes two: is one missing?",
+                message=f"row {y} has {len(row)} characters ({short_repr(row)}); each cell has two: is one missing?",
             )
         if len(row) // 2 != width:
             raise source.error(
@@ -197,14 +196,15 @@ def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
                 message=f"row {y} has {len(row) // 2} cells, row 0 has {width}; all rows need the same number of cells",
             )  # fmt: skip
     if width < 3 or len(rows) < 3:
-        raise source.error("map", message=f"{width} x {len(rows)} cells; a grid has at least 3 x 3")
+        raise source.error("map", message=f"{width} x {len(rows)} cells; give at least 3 x 3")
     return tuple(tuple(_cell_code(source, row[2 * x : 2 * x + 2], x, y) for x in range(width)) for y, row in enumerate(rows))
 
 
-def _map_rows(source: WorldSource, value: Any) -> list[str]:
+def _map_rows(source: WorldSource, value: object) -> list[str]:
     """The rows without white space, from any of the three forms: text, list of texts, list of lists of codes."""
+    rows: list[object]
     if isinstance(value, str):
-        rows: list[Any] = value.strip().split("\n")
+        rows = [*value.strip().split("\n")]
     elif is_list(value) and value:
         rows = list(value)
     else:
@@ -278,14 +278,14 @@ def _read_action_set(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...
 
 
 def _read_colours(source: WorldSource, key: str, default: str) -> set[str]:
-    """Colour letters as a text or list; None and the empty text mean nobody."""
+    """Colour letters as a text or list; None and the empty text mean no agent."""
     value = source.mapping.get(key, default)
     letters = list(value) if isinstance(value, str) or is_list(value) else [] if value is None else [value]
     for letter in letters:
         if not isinstance(letter, str) or letter not in codes.COLOURS:
             raise source.error(
-                key, message=f"found {short_repr(letter)} in {short_repr(value)}, expected colour letters out of "
-                f"{''.join(codes.COLOURS)}, as in \"ye\" for yellow and grey, or \"\" for nobody",
+                key, message=f"found {short_repr(letter)} in {short_repr(value)}, expected colour letters among "
+                f"{''.join(codes.COLOURS)}, as in \"ye\" for yellow and grey, or \"\" for no agent",
             )  # fmt: skip
     return {codes.COLOURS[letter] for letter in letters}
 
@@ -322,7 +322,7 @@ def _read_orientations(source: WorldSource, n_agents: int) -> list[int]:
     return [_direction(source, value, ("orientations",))] * n_agents
 
 
-def _direction(source: WorldSource, value: Any, path: tuple[str | int, ...]) -> int:
+def _direction(source: WorldSource, value: object, path: tuple[str | int, ...]) -> int:
     if isinstance(value, str) and value in codes.DIRECTION_LETTERS:
         return codes.DIRECTION_LETTERS[value]
     number = _whole(value)
@@ -330,7 +330,7 @@ def _direction(source: WorldSource, value: Any, path: tuple[str | int, ...]) -> 
         return number
     raise source.error(
         *path,
-        message=f"found {short_repr(value)}, expected a direction: e, s, w, n or 0, 1, 2, 3, one for all agents or a list",
+        message=f"found {short_repr(value)}, expected a direction (e, s, w, n or 0, 1, 2, 3) for all agents, or a list",
     )
 
 
@@ -338,13 +338,13 @@ def _direction(source: WorldSource, value: Any, path: tuple[str | int, ...]) -> 
 
 
 def _read_goals(source: WorldSource) -> tuple[GoalSpec, ...]:
-    """Goals in all their spellings (section 8.1); weights are relative and come out normalised."""
+    """Goals in all their spellings (section 8.1), with normalised weights."""
     entries = source.mapping.get("possible_goals")
     if entries is None:
         return ()
     if not is_list(entries):
         raise source.error(
-            "possible_goals", message=f"found {short_repr(entries)}, expected a list with one goal an entry, as in '- 3,2'"
+            "possible_goals", message=f"found {short_repr(entries)}, expected a list with one goal per entry, as in '- 3,2'"
         )
     goals = [_read_goal(source, entry, i) for i, entry in enumerate(entries)]
     largest = max((goal.weight for goal in goals), default=1.0)
@@ -352,13 +352,13 @@ def _read_goals(source: WorldSource) -> tuple[GoalSpec, ...]:
     return tuple(GoalSpec(goal.rectangle, goal.is_cell, goal.weight / largest / total) for goal in goals)
 
 
-def _read_goal(source: WorldSource, entry: Any, i: int) -> GoalSpec:
+def _read_goal(source: WorldSource, entry: object, i: int) -> GoalSpec:
     weight, where = 1.0, entry
     if isinstance(entry, Mapping):
         if "goal" not in entry or set(entry) - {"goal", "weight"}:
             raise source.error(
-                "possible_goals", i, message=f"found keys {sorted(map(str, entry))}, expected 'goal' and perhaps "
-                "'weight', as in '{goal: \"3,2\", weight: 2}': mind the quotes around the cell",
+                "possible_goals", i, message=f"found keys {sorted(map(str, entry))}, expected 'goal' and optionally "
+                "'weight', as in '{goal: \"3,2\", weight: 2}', with quotes around the cell",
             )  # fmt: skip
         where, weight = entry["goal"], _real(entry.get("weight", 1.0)) or 0.0
         if not 0 < weight < math.inf:
@@ -369,7 +369,7 @@ def _read_goal(source: WorldSource, entry: Any, i: int) -> GoalSpec:
     if coordinates is None:
         raise source.error(
             "possible_goals", i,
-            message=f"cannot read {short_repr(where)} as a goal; a cell is \"x,y\" or [x, y], a rectangle \"x1,y1,x2,y2\", "
+            message=f"{short_repr(where)} is not a goal; give a cell \"x,y\" or [x, y], or a rectangle \"x1,y1,x2,y2\", "
             "[x1, y1, x2, y2] or [[x1, y1], [x2, y2]]",
         )  # fmt: skip
     if len(coordinates) == 2:
@@ -379,8 +379,8 @@ def _read_goal(source: WorldSource, entry: Any, i: int) -> GoalSpec:
     return GoalSpec((min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)), is_cell=False, weight=weight)
 
 
-def _goal_numbers(where: Any) -> list[int] | None:
-    """Two or four integers, or None if ``where`` is no goal."""
+def _goal_numbers(where: object) -> list[int] | None:
+    """Two or four integers, or None if ``where`` is not a goal."""
     if isinstance(where, str):
         parts: list[Any] = where.split(",")
     elif is_list(where):

@@ -1,11 +1,11 @@
-"""What the kernels know of a world: one vector of integers, the same type for every world.
+"""A world as the kernels see it: one vector of integers, of the same type for every world.
 
-One compiled kernel therefore serves all worlds, and what a world lacks costs next to nothing: its lists are empty and its
-terrain never asks for the special rules. (A tuple of named arrays would read nicer here, but numba counts references on
-each access to a member, which made the kernels eight times slower and trebled the time to compile them.)
+One compiled kernel therefore serves all worlds, and features that a world lacks cost next to nothing: their lists are empty,
+and the terrain never triggers their rules. (A tuple of named arrays would read better, but numba counts references on each
+access to a member, which made the kernels eight times slower and tripled their compilation time.)
 
-The vector starts with a header (the constants below), then a record for every cell, then tables that the header points
-to. ``board`` has the words to read it by.
+The vector has a header (the constants below), then a record for each cell, then tables that the header points to. ``board``
+has the functions that read it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Header(IntEnum):
-    """Places in the vector: numbers of things first, then where each table begins."""
+    """Indices of the vector: counts first, then where each table begins."""
 
     N_AGENTS = 0
     N_ACTIONS = auto()
@@ -51,7 +51,7 @@ class Header(IntEnum):
 
 # Record of a cell.
 AHEAD = 0  # 4 entries: the next cell in each direction, 0 for a wall
-WALL_AHEAD = 4  # 4 entries: a negative number that tells the wall ahead from other walls, 0 where there is none
+WALL_AHEAD = 4  # 4 entries: a negative number that identifies the wall ahead, 0 if there is none
 TERRAIN = 8  # Kind that the map has there: EMPTY below what can move, CLOSED_DOOR for any door
 OBJECT = 9  # index of the object with flags on the cell, else -1
 CELL_RECORD = 10
@@ -68,7 +68,7 @@ MAGIC_ENTRY_PROBABILITY = 0.5
 
 
 class Tables(NamedTuple):
-    """A compiled world: the vector of integers, the four probabilities, and the words of a key."""
+    """A world for kernels: the vector of integers, the four probabilities, and the number of words of a key."""
 
     world: IntArray
     chances: npt.NDArray[np.float64]
@@ -134,7 +134,7 @@ def _cell_records(layout: StateLayout) -> IntArray:
 
 
 def _terrain(kind: Kind) -> Kind:
-    """What stays on a cell for good: below the start of an agent, pushable or item there is nothing (C2)."""
+    """What stays on a cell forever: the cell where an agent, pushable or item starts is empty below it (C2)."""
     if kind == Kind.AGENT or kind in codes.PUSHABLES or kind in codes.ITEMS:
         return Kind.EMPTY
     return Kind.CLOSED_DOOR if kind in codes.DOORS else kind
@@ -143,7 +143,7 @@ def _terrain(kind: Kind) -> Kind:
 def _ahead(layout: StateLayout, value: IntArray) -> IntArray:
     """The ``value`` (height, width) of the place ahead of each cell in each direction; 0 outside the grid (C8).
 
-    Nobody but the one before it faces a place outside the grid, so those need not be told apart.
+    Only one agent at a time can face a given place outside the grid, so these places need no numbers of their own.
     """
     padded = np.pad(value, 1)
     table = np.zeros((len(layout.cell_xy), 4), dtype=np.int64)

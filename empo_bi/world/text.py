@@ -1,4 +1,4 @@
-"""A state as text, in the two-letter codes of world files: what it prints for the initial state can be loaded again."""
+"""A state as text, in the two-letter codes of world files; the text of the initial state can be loaded again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from empo_bi.world.codes import CELL_CODES, COLOURS, CellCode, Kind
 from empo_bi.world.encoding import State
 from empo_bi.world.spec import WorldSpec
 
-# The first spelling of each code wins (kill buttons are Kb or Ki), except that `Ki` cannot be taken for a key.
+# The first spelling of each code wins, but kill buttons (Kb or Ki) are written Ki, which cannot be mistaken for a key.
 _CODE_OF = {meaning: code for code, meaning in reversed(CELL_CODES.items())} | {CellCode(Kind.KILL_BUTTON): "Ki"}
 _LETTER_OF = {name: letter for letter, name in COLOURS.items()}
 
 
 def draw(spec: WorldSpec, state: State) -> str:
-    """The rows of the map as they are in the state: what every cell shows (C12), doors and bushes as they are now."""
+    """The rows of the map in a state: what every cell shows (C12), with the current state of doors and bushes."""
     _, agents, mobile, mutable = state
     rows = [[_ground(cell) for cell in row] for row in spec.cells]
     for kind, x, y, *flags in mutable:
@@ -39,7 +39,7 @@ def _ground(cell: CellCode) -> str:
 
 
 def describe_agents(spec: WorldSpec, state: State) -> str:
-    """One line an agent: where it is, which way it faces, what holds it or is in its hands."""
+    """One line for each agent: its cell and direction, what it carries, and what holds it."""
     lines = []
     for i, (agent, entry) in enumerate(zip(spec.agents, state[1], strict=True)):
         x, y, direction, terminated, _, paused, kind, colour, forced = entry
@@ -54,7 +54,7 @@ def describe_agents(spec: WorldSpec, state: State) -> str:
 
 
 def to_mapping(spec: WorldSpec) -> dict[str, object]:
-    """The world as a mapping of plain values that ``load_world`` reads again: what a store remembers of its world."""
+    """The world as a mapping of plain values that ``load_world`` can read; stores keep it."""
     weighted = [{"goal": list(goal.rectangle[: 2 if goal.is_cell else 4]), "weight": goal.weight} for goal in spec.goals]
     return {
         "metadata": {"name": spec.name},

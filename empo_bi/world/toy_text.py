@@ -4,42 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.errors import InvalidWorldError
 from empo_bi.runtime.wording import short_repr
-from empo_bi.world.goals import ReachStatesGoal
+from empo_bi.world.goals import PossibleGoal, ReachStatesGoal
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
-def with_ended(goal: Any, ended_copies: Mapping[int, int]) -> Any:
-    """A goal that is also attained in the ended copies of its states."""
+def with_ended(goal: PossibleGoal, ended_copies: Mapping[int, int]) -> PossibleGoal:
+    """A goal that is also attained in the terminal copies of its states."""
     if not ended_copies:
         return goal
     if type(goal) is not ReachStatesGoal:
         raise InvalidWorldError(
-            f"goal {short_repr(goal)}: states {short_repr(list(ended_copies))} may or may not be the end, and become two "
-            "each, which a goal of your own does not know; give its states by their numbers"
+            f"goal {short_repr(goal)}: states {short_repr(list(ended_copies))} may be terminal or not, and get terminal "
+            "copies, which your own goal does not know; give the numbers of its states instead"
         )
     return ReachStatesGoal(goal.name, [*goal.numbers, *(ended_copies[n] for n in goal.numbers if n in ended_copies)])
 
 
-def only_start(distribution: Any) -> int:
+def only_start(distribution: npt.ArrayLike | None) -> int:
+    """The state in which an environment always starts."""
     if distribution is None:
-        raise InvalidWorldError("where does it begin? A table alone does not say: give start=")
+        raise InvalidWorldError("a table does not say where it starts; give start=")
     certain = np.flatnonzero(np.asarray(distribution) == 1.0)
     if len(certain) != 1:
         n = np.count_nonzero(distribution)
-        raise InvalidWorldError(f"the environment begins in one of {n} states; choose one with start=")
+        raise InvalidWorldError(f"the environment starts in one of {n} states; choose one with start=")
     return int(certain[0])
 
 
-def matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[Any, dict[int, int]]:
-    """A toy-text table as one matrix (S * A, S).
+def matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[csr_array, dict[int, int]]:
+    """A toy-text table as one matrix (S * A, S), and the terminal copies ``{state: copy}``.
 
-    States that are entered both to end there and to go on become two, the ended ones numbered after all others; these are
-    returned as well, by the numbers of the others.
+    A state that may be entered both with and without ``terminated`` gets a terminal copy, numbered after all others.
     """
     from scipy import sparse
 

@@ -1,23 +1,49 @@
-"""YAML as plain data, with the line of each key, so that complaints can point to it.
+"""Texts of worlds and batches: files in UTF-8, YAML as plain data, and the line of each key, so that errors can point to it.
 
-It is loaded with the safe loader only; tags that would construct objects are refused.
+YAML is loaded with the safe loader only; tags that would construct objects are refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-MAX_NODES = 200_000  # bounds what YAML aliases may unfold to
-MAX_DEPTH = 30  # an alias that holds itself is endlessly deep
+from empo_bi.runtime.printable import one_line
+
+MAX_BYTES = 1_000_000  # a map of 500 x 500 cells fits; more is surely another kind of file
+MAX_NODES = 200_000  # limits what YAML aliases expand to
+MAX_DEPTH = 30  # an alias that contains itself is endlessly deep
 MAX_DIGITS = 400  # of a number in base 60 (1:30:00); the time to read one grows with the square of its length
 
 KeyPath = tuple[str | int, ...]
 
 
+def read_text(path: Path, *, what: str, remedy: str, error: type[ValueError]) -> str:
+    """The text of a file; ``remedy`` says what to do if it cannot be read. Errors have the class ``error``."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise error(f"{path}: {size:,} bytes; a {what} has at most {MAX_BYTES:,}. Is this a {what}?")
+        return path.read_text(encoding="utf-8-sig")  # with or without a byte-order mark
+    except UnicodeDecodeError as trouble:
+        raise error(f"{path}: not UTF-8 text (byte {trouble.start}); a {what} is a text in UTF-8") from trouble
+    except OSError as trouble:
+        raise error(f"{path}: cannot be read ({trouble.strerror}); {remedy}") from trouble
+
+
+def place_of_key(origin: str, lines: Mapping[KeyPath, int], path: KeyPath) -> str:
+    """``file:line: key``, the beginning of an error message; the line is that of the nearest key above if unknown."""
+    key = one_line("".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip("."))
+    line = next((lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in lines), None)
+    where = origin if line is None else f"{origin}:{line}"
+    return f"{where}: {key}" if key else where
+
+
 def load_yaml(text: str, origin: str, lines: dict[KeyPath, int], *, what: str, error: type[ValueError]) -> Any:
-    """The content of a text, and in ``lines`` the line of each key. Complaints are of the class ``error``."""
+    """The content of a text; the line of each key goes into ``lines``. Errors have the class ``error``."""
     loader = None
     try:
         loader = yaml.SafeLoader(text)
@@ -36,7 +62,7 @@ def load_yaml(text: str, origin: str, lines: dict[KeyPath, int], *, what: str, e
             f"{origin}{_line_of(trouble)}: not YAML ({problem}); check indentation, quotes and colons around that line"
         ) from trouble
     except (RecursionError, ValueError, OverflowError) as trouble:
-        if isinstance(trouble, error):  # complaints from _note_lines pass through
+        if isinstance(trouble, error):  # raised by _note_lines
             raise
         raise error(f"{origin}: not a {what} ({type(trouble).__name__}: {trouble})") from trouble
     except (LookupError, AttributeError, TypeError) as trouble:  # PyYAML's own, such as a KeyError for "!!bool x"
@@ -52,7 +78,7 @@ def _line_of(trouble: yaml.YAMLError) -> str:
 
 
 def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str, what: str, error: type[ValueError]) -> None:
-    """Record the line of each key, list entry and map row; refuse repeated keys and texts that unfold without end."""
+    """Record the line of each key, list entry and map row; refuse duplicate keys and texts that expand endlessly."""
     stack: list[tuple[yaml.Node, KeyPath]] = [(root, ())]
     seen = 0
     while stack:
@@ -60,8 +86,8 @@ def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str, what: s
         seen += 1
         if seen > MAX_NODES or len(here) > MAX_DEPTH:
             raise error(
-                f"{origin}: unfolds to more than {MAX_NODES:,} values or {MAX_DEPTH} levels; is it a {what}? "
-                "Aliases (&, *) may be the cause"
+                f"{origin}: expands to more than {MAX_NODES:,} values or {MAX_DEPTH} levels, perhaps by aliases (&, *); is "
+                f"this a {what}?"
             )
         if isinstance(node, yaml.SequenceNode):
             children = [((*here, i), child, child) for i, child in enumerate(node.value)]
@@ -79,18 +105,16 @@ def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str, what: s
         paths: set[KeyPath] = set()
         for path, marked, child in children:
             if path in paths:
-                raise error(
-                    f"{origin}:{marked.start_mark.line + 1}: key {path[-1]!r} stands twice in one mapping; keep one of them"
-                )
+                raise error(f"{origin}:{marked.start_mark.line + 1}: duplicate key {path[-1]!r}; keep one of them")
             paths.add(path)
             lines.setdefault(path, marked.start_mark.line + 1)
             stack.append((child, path))
 
 
 def _check_scalar(node: yaml.Node, origin: str, what: str, error: type[ValueError]) -> None:
-    """Keys, and what holds nothing else: texts, and numbers that end."""
+    """Refuse keys that are no scalars, and endless numbers in base 60."""
     line = f"{origin}:{node.start_mark.line + 1}"
     if not isinstance(node, yaml.ScalarNode):
-        raise error(f"{line}: a key that is a list or a mapping; keys of a {what} are texts")
+        raise error(f"{line}: a key is a list or a mapping; keys of a {what} are texts")
     if len(node.value) > MAX_DIGITS and ":" in node.value and node.tag.endswith((":int", ":float")):
-        raise error(f"{line}: a number in base 60 of {len(node.value):,} characters; is it a {what}?")
+        raise error(f"{line}: a number in base 60 with {len(node.value):,} characters; is this a {what}?")

@@ -78,7 +78,7 @@ def test_what_is_behind_a_decision_is_what_transitions_say(name: str) -> None:
 
 
 def test_nothing_is_decided_in_terminal_states(solution: Solution) -> None:
-    with pytest.raises(ValueError, match="is terminal: nothing is decided there"):
+    with pytest.raises(ValueError, match="is terminal, so nothing is decided there"):
         analysis.decision_at(solution, solution.dag.states(solution.dag.horizon)[0])
 
 
@@ -120,7 +120,7 @@ def test_the_most_and_least_empowered_are_those_that_sorting_finds(solution: Sol
 
 def test_terminal_states_have_no_rank(solution: Solution) -> None:
     assert analysis.most_empowered(solution, -1) == analysis.least_empowered(solution, -1, human=0) == []
-    with pytest.raises(ValueError, match="n=0; ask for at least one state"):
+    with pytest.raises(ValueError, match="n=0; give a number of states, 1 or more"):
         analysis.most_empowered(solution, 0, n=0)
 
 
@@ -264,7 +264,7 @@ def test_states_are_matched_by_what_they_are() -> None:
 def test_worlds_with_fewer_states_are_matched_where_they_meet() -> None:
     loaded = [load_world("asymmetric_freeing", max_steps=4, actions=actions) for actions in ("small", "minimal")]
     first, second = (solve(world, PARAMS, **EXACT) for world in loaded)
-    with pytest.raises(ValueError, match="other robots or actions"):
+    with pytest.raises(ValueError, match="different robots or actions"):
         analysis.compare(first, second)
     sure, chancy = (
         solve(load_world("slippery_ledge", max_steps=4, stumble_probability=p), PARAMS, **EXACT) for p in (0.0, 0.3)
@@ -283,7 +283,7 @@ def test_solutions_with_other_robots_are_not_compared() -> None:
     first = solve(world, PARAMS, human_agent_indices=others[:1], robot_agent_indices=robots, **EXACT)
     second = solve(world, PARAMS, human_agent_indices=others[:1], robot_agent_indices=others[1 : 1 + len(robots)], **EXACT)
     for ask in (analysis.compare, analysis.robot_divergence):
-        with pytest.raises(ValueError, match="other robots or actions"):
+        with pytest.raises(ValueError, match="different robots or actions"):
             ask(first, second)
 
 
@@ -342,7 +342,7 @@ def test_reasons_add_up_to_the_change_of_log_odds() -> None:
         assert after[entry.less] < before[entry.less]
         told = str(entry)
         assert f"more {entry.first.names[entry.more]}: {before[entry.more]:.3f} -> {after[entry.more]:.3f}" in told
-        assert f"{entry.by_values:+.3g} by other values" in told
+        assert f"{entry.by_values:+.3g} due to values" in told
     stricter = analysis.compare(solved("whose_door_first", 4), solved("whose_door_first", 4, beta_r=40)).most_different(1)[0]
     assert stricter.by_strictness > 0
 
@@ -388,7 +388,7 @@ class Elsewhere(TwoSteps):
 
 
 def test_what_cannot_be_compared_is_said(solution: Solution) -> None:
-    with pytest.raises(ValueError, match=r"other humans: \[0, 1\] and \[0\]"):
+    with pytest.raises(ValueError, match=r"different humans, \[0, 1\] and \[0\]"):
         analysis.compare(solution, solve(load_world("asymmetric_freeing", max_steps=2), human_agent_indices=[0], **EXACT))
     with pytest.raises(ValueError, match="share no state"):
         analysis.compare(

@@ -487,14 +487,14 @@ def test_wrong_arguments_say_what_would_be_right(tmp_path: Path) -> None:
     rollouts = freeing(n=2)
     for options, error, message in [
         ({"path": "run.avi"}, ValueError, r"\.gif, \.mp4, \.png"),
-        ({"tile": -3}, ValueError, "at least one pixel"),
+        ({"tile": -3}, ValueError, "in pixels, 1 or more"),
         ({"seconds_per_step": 0.0}, ValueError, "positive"),
         ({"seconds_per_step": math.nan}, ValueError, "positive"),
-        ({"columns": 0}, ValueError, "side by side"),
+        ({"columns": 0}, ValueError, "a number of columns, 1 or more"),
         ({"episodes": []}, ValueError, "list of numbers"),
         ({"episodes": 3}, ValueError, "list of numbers"),
-        ({"episodes": [0, 2]}, IndexError, "episode 2: there are episodes 0 to 1"),
-        ({"path": "nowhere/run.gif"}, FileNotFoundError, "there is no folder"),
+        ({"episodes": [0, 2]}, IndexError, "episode 2: episodes are numbered 0 to 1"),
+        ({"path": "nowhere/run.gif"}, FileNotFoundError, r"the folder .*nowhere does not exist"),
     ]:
         given: dict[str, Any] = {"path": "run.gif"} | options
         with pytest.raises(error, match=message):

@@ -176,15 +176,15 @@ def test_levels_are_selected_one_by_one_or_several(folder: Path, asked: Any, lev
 
 def test_levels_that_are_not_there_are_named() -> None:
     ds = solve(Ring(), PARAMS, progress=False).to_xarray()
-    with pytest.raises(KeyError, match="level 9: here are levels 0 to 4"):
+    with pytest.raises(KeyError, match="level 9: these data have levels 0 to 4"):
         ds.sel(level=9)
-    with pytest.raises(KeyError, match="level 2: here are levels 1, 3"):
+    with pytest.raises(KeyError, match="level 2: these data have levels 1, 3"):
         ds.sel(level=[1, 3]).sel(level=2)
     with pytest.raises(KeyError, match="whole number"):
         ds.sel(level=1.5)
     with pytest.raises(ValueError, match="nearest"):
         ds.sel(level=1, method="nearest")
-    with pytest.raises(ValueError, match="nothing in common"):
+    with pytest.raises(ValueError, match="the levels differ"):
         ds.V_r.sel(level=1) - ds.V_r.sel(level=2)
 
 
@@ -198,7 +198,7 @@ def test_one_result_a_level_is_that_of_groupby(solution: Solution) -> None:
     assert np.allclose(ds.X_h.groupby("level").mean(), expected, rtol=1e-13)
     spread = by_level(ds[["V_r"]], lambda level: level.max() - level.min())
     assert spread.V_r.values.tolist() == [values.max() - values.min() for values in solution.values.V_r]
-    with pytest.raises(ValueError, match="do not know their levels"):
+    with pytest.raises(ValueError, match="have lost their levels"):
         by_level(ds.V_r.isel(state=slice(None, None, -1)))
 
 
@@ -257,7 +257,7 @@ def test_what_a_batch_did_not_keep_is_left_out_and_the_rest_is_there(tmp_path: P
     (kept,) = Pipeline.of(world, [PARAMS], storage=storage, resources=Resources(progress=False)).solutions()
     ds, everything = kept.to_xarray(), solve(world, PARAMS, progress=False)
     assert set(ds.data_vars) == {"Vh_m", "Q_r", "pi_r", "pi_h", "reached"}
-    assert "V_r: vr was not kept when this was solved, only vh, qr" in ds.attrs["left_out"]
+    assert "V_r: vr was not stored when this was solved, only vh, qr" in ds.attrs["left_out"]
     for name in ds.data_vars:
         assert np.array_equal(ds[name].values, all_levels(everything, str(name))), name
 
@@ -266,7 +266,7 @@ def test_what_was_not_solved_is_left_out_and_the_reason_told() -> None:
     world = load_world("basics/first_steps", max_steps=3)
     phase_1 = solve(world, phase_2=False, progress=False).to_xarray()
     assert set(phase_1.data_vars) == {"Vh_m", "pi_h"}
-    assert "V_r: phase 2 was not solved here" in phase_1.attrs["left_out"]
+    assert "V_r: phase 2 was not solved" in phase_1.attrs["left_out"]
 
     class Uniform:
         def __call__(self, state: Any, human: int, goal: Any = None) -> Any:
@@ -275,7 +275,7 @@ def test_what_was_not_solved_is_left_out_and_the_reason_told() -> None:
     prior = solve(world, human_policy_prior=Uniform(), progress=False)
     ds = prior.to_xarray()
     assert set(QUANTITIES) - set(ds.data_vars) == {"Vh_m", "pi_h"}
-    assert "pi_h: phase 1 was not solved here, since a prior" in ds.attrs["left_out"]
+    assert "pi_h: phase 1 was not solved, since you gave a prior" in ds.attrs["left_out"]
     assert np.array_equal(ds.reached.sel(level=2).values, prior.reached[2])
 
 

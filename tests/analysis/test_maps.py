@@ -187,7 +187,7 @@ def test_wrong_questions_are_told_what_there_is(solution: Solution) -> None:
         analysis.power_map(solution, human, 99)
     with pytest.raises(ValueError, match=f"agent {n_agents}; this world has agents 0 to {n_agents - 1}"):
         analysis.power_map(solution, human, 1, agent=n_agents)
-    with pytest.raises(ValueError, match=r"goal 500: human . has no such goal, but these, numbered from 0: "):
+    with pytest.raises(ValueError, match=r"goal 500: human . has no such goal; its goals, numbered from 0, are "):
         analysis.value_map(solution, human, 500, 1)
     with pytest.raises(ValueError, match=r"goal 'ReachCelGoal'.* has no such goal"):
         analysis.value_map(solution, human, "ReachCelGoal", 1)
@@ -201,5 +201,5 @@ def test_wrong_questions_are_told_what_there_is(solution: Solution) -> None:
 
 def test_worlds_without_cells_have_no_maps() -> None:
     solution = solve(TwoSteps(), progress=False)
-    with pytest.raises(TypeError, match=r"has no cells; maps are of gridworlds.*to_pandas"):
+    with pytest.raises(TypeError, match=r"has no cells; maps need a gridworld.*to_pandas"):
         analysis.power_map(solution, solution.humans[0], 0)

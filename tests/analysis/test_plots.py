@@ -232,7 +232,7 @@ def test_a_plot_of_something_else_is_refused_before_a_figure_is_made(name: str, 
 def test_wrong_axes_and_empty_lists_are_refused(freeing: Solution, ledge: Solution) -> None:
     with pytest.raises(TypeError, match="ax is 3, a int; give a Axes"):
         plots.plot_map(analysis.power_map(freeing, 1, 3), 3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="axes has 2 Axes, and there are 3 panels"):
+    with pytest.raises(ValueError, match="axes has 2 Axes for 3 panels"):
         plots.plot_levels(freeing, plt.subplots(2)[1])
     with pytest.raises(ValueError, match="maps is empty"):
         plots.plot_maps([])
@@ -251,7 +251,7 @@ def test_wrong_axes_and_empty_lists_are_refused(freeing: Solution, ledge: Soluti
     with pytest.raises(ValueError, match="most=0"):
         plots.plot_decision(analysis.decision_at(freeing, freeing.world.initial_state()), most=0)
     states = freeing.rollouts(1).states(0)
-    with pytest.raises(ValueError, match=r"levels \[1, 0\]; a course is drawn of levels that ascend"):
+    with pytest.raises(ValueError, match=r"levels \[1, 0\]; give states on ascending levels"):
         plots.plot_course(analysis.course_of(freeing, [states[1], states[0]]))
     with pytest.raises(IndexError, match="level 11; this solution has levels 0 to 10"):
         plots.plot_reached(freeing, 0, [11])
@@ -305,7 +305,7 @@ def test_a_power_map_has_the_mean_power_of_the_states_of_each_cell_as_colour_and
     for cell, number in shown.items():
         assert number == pytest.approx(expected[cell], abs=0.005 + 1e-9)
     assert title_of(ax) == "power of human 1, level 5"
-    assert "mean over what both policies come to" in [text.get_text() for text in ax.texts][-1]
+    assert "mean over states reached under both policies" in [text.get_text() for text in ax.texts][-1]
     bar = ax.figure.axes[1]
     assert bar.get_ylabel() == "power $X_h$"
 
@@ -783,11 +783,11 @@ def test_a_comparison_shows_distances_divergences_and_changes_of_power(freeing: 
         for h, human in enumerate(freeing.humans):
             assert line_points(power, f"human {human}")[1][t] == pytest.approx(weight_S @ change_SH[:, h], abs=1e-12)
     assert [text.get_text() for text in distance.texts] == [
-        "means over states that both solutions have, weighted as the first comes to them"
+        "means over states that both solutions have, weighted by their probability in the first"
     ]
     assert divergence.get_ylabel() == "divergence\n(nats)"
     unweighted = plots.plot_comparison(analysis.compare(freeing, doubtful, over="mean"))[0]
-    assert "all alike" in unweighted.texts[0].get_text()
+    assert "all weighted equally" in unweighted.texts[0].get_text()
 
 
 def test_names_at_the_ends_of_lines_are_kept_apart_in_their_order() -> None:

@@ -193,8 +193,8 @@ def test_a_set_that_fails_leaves_the_others_of_its_pass_alone(tmp_path: Path) ->
 
 def test_a_metric_that_is_not_there_stops_the_batch_before_it_begins(tmp_path: Path) -> None:
     for reference, words in (
-        ("nothing.py:f", "is no file"),
-        ("math:f", "there is no function 'f'"),
+        ("nothing.py:f", "is not a file"),
+        ("math:f", "the module has no function 'f'"),
         ("no_such:f", "cannot be"),
     ):
         with pytest.raises(MetricError, match=words):
@@ -233,7 +233,7 @@ def test_what_is_kept_can_be_opened(keep: str, tmp_path: Path) -> None:
         assert solution.values.V_r[0][0] == row["V_r"]
         assert str(row["states"]).replace(",", "") in solution.summary().replace(",", "")
         if keep == "policies":
-            with pytest.raises(ValueError, match=r"xh was not kept .* only vh, qr"):
+            with pytest.raises(ValueError, match=r"xh was not stored .* only vh, qr"):
                 solution.values.X_h[1]
 
 
@@ -262,7 +262,7 @@ def test_a_metric_must_return_what_fits_a_table(tmp_path: Path) -> None:
     batch = {"worlds": "basics/first_steps", "steps": 2}
     assert run_here({**batch, "metrics": f"{tmp_path}/m.py:f"}, tmp_path / "runs").table["f"] == [0.5]
     [row] = run_here({**batch, "metrics": f"{tmp_path}/m.py:g"}, tmp_path / "runs").failed
-    assert row["error"] == "MetricError: metric g: returned [1, 2]; give a number, a text, or a mapping of such"
+    assert row["error"] == "MetricError: metric g: returned [1, 2]; return a number, a text, or a mapping of names to these"
 
 
 # --- shared work ------------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def test_where_memory_is_short_fewer_are_solved_at_once(tmp_path: Path, monkeypa
     assert set(result.table["runs_in_pass"]) == {2}
     assert lasting(result.table) == lasting(expected.table)
     log = (tmp_path / "few/runs" / result.table["run"][0] / "log.txt").read_text()
-    assert "not together with 3 others (MemoryLimitError: not so many)" in log
+    assert "cannot be solved together with 3 others (MemoryLimitError: not so many)" in log
 
 
 @pytest.mark.parametrize("keep", ["values", "summary"])
@@ -464,7 +464,7 @@ def test_a_metric_that_changes_while_a_batch_runs_is_told(tmp_path: Path, monkey
 
     monkeypatch.setattr(batches, "do_pass", changing)
     result = run_here({"worlds": "basics/first_steps", "steps": 2, "metrics": f"{tmp_path}/m.py:f"}, tmp_path / "runs")
-    assert "has been changed since the batch was called" in result.failed[0]["error"]
+    assert "has changed since the batch was called" in result.failed[0]["error"]
 
 
 def test_metrics_made_by_other_functions_are_told_apart_by_the_text_of_their_module(tmp_path: Path) -> None:
@@ -563,7 +563,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other/thesis.txt").write_text("...")
     (tmp_path / "file").write_text("...")
-    for name, words in (("mine", "has table.csv"), ("other", "has thesis.txt"), ("file", "is a file")):
+    for name, words in (("mine", "contains table.csv"), ("other", "contains thesis.txt"), ("file", "is a file")):
         with pytest.raises(StoreMismatchError, match=words):
             run_here(SMALL, tmp_path / name)
     assert (tmp_path / "mine/table.csv").read_text() == "my,precious,data\n"
@@ -714,8 +714,11 @@ def test_columns_of_metrics_do_not_run_into_each_other(tmp_path: Path) -> None:
     )
     batch = {"worlds": "basics/first_steps", "steps": 2}
     metrics = {"a": f"{tmp_path}/m.py:f", "a.b": f"{tmp_path}/m.py:g"}
-    assert "has a column 'a.b' already" in run_here({**batch, "metrics": metrics}, tmp_path / "one").failed[0]["error"]
-    assert "the same text" in run_here({**batch, "metrics": f"{tmp_path}/m.py:h"}, tmp_path / "two").failed[0]["error"]
+    assert "already has a column 'a.b'" in run_here({**batch, "metrics": metrics}, tmp_path / "one").failed[0]["error"]
+    assert (
+        "give different names as texts"
+        in run_here({**batch, "metrics": f"{tmp_path}/m.py:h"}, tmp_path / "two").failed[0]["error"]
+    )
 
 
 def test_a_world_that_does_not_exist_is_no_reason_to_write_again(tmp_path: Path) -> None:
@@ -737,7 +740,7 @@ def test_rows_of_which_more_is_asked_keep_what_they_have(tmp_path: Path, monkeyp
     assert looked.table["V_r"] == first.table["V_r"]
     assert looked.table["f"] == [1] * 8
     assert "g" not in looked.table.columns
-    assert "8 of which more is asked now" in looked.summary()
+    assert "8 to be extended" in looked.summary()
 
     def stops(*_: Any) -> Any:
         raise KeyboardInterrupt

@@ -73,7 +73,7 @@ def test_a_worker_that_outlives_its_call_leaves_runs_to_the_next_one(
         run_here(SMALL, tmp_path)
     before = lasting_csv(tmp_path)
     work = passes[0]
-    plain = work_module._Manifests.begin
+    plain = work_module._Recorder.begin
 
     def taken_over(self: Any) -> None:
         plain(self)
@@ -82,7 +82,7 @@ def test_a_worker_that_outlives_its_call_leaves_runs_to_the_next_one(
             file.write_text(json.dumps({**json.loads(file.read_text()), "call": "a later one"}))
             shutil.rmtree(next(file.parent.glob("solution-*")))
 
-    monkeypatch.setattr(work_module._Manifests, "begin", taken_over)
+    monkeypatch.setattr(work_module._Recorder, "begin", taken_over)
     found = do_pass(work)
     assert {manifest["error"]["type"] for manifest in found.values()} == {"_TakenOverError"}
     for run in work.runs:  # the later one's word counts

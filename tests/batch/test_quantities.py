@@ -64,7 +64,7 @@ def test_draws_have_the_distribution_that_is_written() -> None:
     ("written", "words"),
     [
         ([], "empty list"),
-        ([1, 2, 1], "stands twice"),
+        ([1, 2, 1], "duplicate value"),
         ({"unifrom": [0, 1]}, "Did you mean 'uniform'"),
         ({"uniform": [0, 1], "choices": [1]}, "give a value, a list, or one of"),
         ({}, "give a value, a list, or one of"),

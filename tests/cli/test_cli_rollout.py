@@ -67,7 +67,7 @@ def test_a_file_is_replaced_only_by_force(run: Path, tmp_path: Path) -> None:
     out.write_text("mine")
     done = invoke("rollout", run, "--out", out)
     assert done.exit_code == 2
-    assert "--force to replace it" in done.stderr
+    assert "(--force)" in done.stderr
     assert out.read_text() == "mine"
     assert invoke("rollout", run, "--out", out, "--force", "--tile", 16).exit_code == 0
     assert out.read_bytes()[:3] == b"GIF"
@@ -165,12 +165,12 @@ def test_a_run_of_a_batch_is_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--out", "run.avi"), "ends with .gif, .mp4, .png"),
-        (("--out", "nowhere/run.gif"), "there is no folder nowhere"),
+        (("--out", "run.avi"), "ends in .gif, .mp4, .png"),
+        (("--out", "nowhere/run.gif"), "the folder nowhere does not exist"),
         (("--goal", "8,2"), "give NAME=VALUE, such as 1=8,2"),
-        (("--goal", "x=8,2"), "'x' is no agent"),
+        (("--goal", "x=8,2"), "'x' is not the number of an agent"),
         (("--goal", "2=8,2"), "agent 2 is not among the humans [0, 1]"),
-        (("--goal", "1=8,9"), "human 1 has no such goal, but these, numbered from 0: 1,2; 2,1;"),
+        (("--goal", "1=8,9"), "human 1 has no such goal; its goals, numbered from 0, are 1,2; 2,1;"),
         (("--goal", "1=99"), "human 1 has no such goal"),
         (("--goal", "1=8,2", "--goal", "1=8,3"), "given twice"),
         (("--episodes", "0"), "not in the range"),

@@ -75,7 +75,7 @@ def test_failures_end_with_3_and_are_tried_again_when_asked(batch: Path) -> None
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("worlds: a\nstep: 3\n", ":2: step: there is no such key. Did you mean 'steps'"),
+        ("worlds: a\nstep: 3\n", ":2: step: unknown key. Did you mean 'steps'"),
         ("metrics: x:y\nworlds: a\n", "cannot be imported"),
     ],
 )
@@ -91,7 +91,7 @@ def test_an_unknown_scheduler_ends_with_3(batch: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("empo_bi.batch.workers.CONNECT_SECONDS", 0.5)
     result = run("batch", batch, "--quiet", "--scheduler", "tcp://127.0.0.1:9")
     assert result.exit_code == 3
-    assert "no Dask scheduler answers there" in result.stderr
+    assert "no Dask scheduler answers at this address" in result.stderr
 
 
 def test_a_batch_and_its_runs_are_shown(batch: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_batch_that_is_not_done_is_shown_as_such(batch: Path) -> None:
     run("batch", batch, "--quiet")
     told = run("show", batch.parent / "runs").stdout
     assert "2 runs: 2 finished" in told
-    assert "2 other runs of earlier calls" in told
+    assert "2 other runs from earlier calls" in told
 
 
 def test_a_failed_run_is_shown_with_its_error(batch: Path) -> None:

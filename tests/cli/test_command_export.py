@@ -32,9 +32,9 @@ def test_the_file_is_that_of_the_api(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--out", "model.txt"], "has to end in .drn or .umb"),
-        (["--out", "there.drn"], "is there already"),
-        (["--out", "new.drn", "--deciding", "0,5"], "expected an agent from 0 to 1"),
+        (["--out", "model.txt"], "give a name that ends in .drn or .umb"),
+        (["--out", "there.drn"], "already exists"),
+        (["--out", "new.drn", "--deciding", "0,5"], "give an agent from 0 to 1"),
         (["--out", "new.drn", "--deciding", "me"], "give a number"),
     ],
 )

@@ -60,13 +60,13 @@ def test_phase_1_alone_tells_what_humans_hope_for() -> None:
     for human, rows in expected.items():
         assert [goal["V_h"] for goal in found["goals"][str(human)]] == [alone for _, _, alone, _, _ in rows]
         average = sum(weight * alone for _, weight, alone, _, _ in rows)
-        assert f"human {human}: its goals are worth {average:.4g}" in invoke(
+        assert f"human {human}: the mean value of its goals is {average:.4g}" in invoke(
             "solve", "carousel", "--steps", 4, "--phase-1-only"
         ).stdout  # fmt: skip
 
 
 def test_a_world_of_no_steps_is_over() -> None:
-    assert "over before it begins" in invoke("solve", "asymmetric_freeing", "--steps", 0).stdout
+    assert "the initial state is terminal" in invoke("solve", "asymmetric_freeing", "--steps", 0).stdout
     assert json_of("solve", "asymmetric_freeing", "--steps", 0)["robot_policy"] == []
 
 
@@ -115,10 +115,10 @@ def test_a_memory_profile_has_a_snapshot_every_so_many_levels(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-p", "zetta=2"], "there is no parameter 'zetta'. Did you mean 'zeta' or 'eta'?"),
-        (["-p", "q=2"], "There are beta_h, gamma_h"),
+        (["-p", "zetta=2"], "unknown parameter 'zetta'. Did you mean 'zeta' or 'eta'?"),
+        (["-p", "q=2"], "Known parameters: beta_h, gamma_h"),
         (["-p", "zeta"], "give NAME=VALUE, such as zeta=2"),
-        (["-p", "zeta=two"], "'two' is no number"),
+        (["-p", "zeta=two"], "zeta=two; give a number"),
         (["-p", "zeta=-1"], "give a positive number"),
         (["-p", "beta_r=inf"], "give a finite number"),
         (["-p", "zeta=1", "-p", "zeta=2"], "--param zeta is given twice"),
@@ -129,7 +129,7 @@ def test_a_memory_profile_has_a_snapshot_every_so_many_levels(tmp_path: Path) ->
         (["--memory-limit", "12"], "--memory-limit"),
         (["--workers", "0"], "workers=0"),
         (["--compression", "12"], "a level from 0 (off) to 9"),
-        (["--humans", "0,x"], "several with commas"),
+        (["--humans", "0,x"], "several separated by commas"),
         (["--humans", "9"], "there is no agent 9"),
         (["--steps", "-3"], "max_steps"),
         (["--precision", "float8"], "float16"),
@@ -179,7 +179,7 @@ Sweep._level = pressed
     arguments = ("solve", "asymmetric_freeing", "--steps", 5, "--out", tmp_path / "run", "--json")
     stopped = run_command(*arguments, code=press)
     assert (stopped.returncode, stopped.stdout) == (130, "")
-    assert f"interrupted. What was finished is kept in {tmp_path / 'run'}; the same command continues" in stopped.stderr
+    assert f"interrupted. Finished levels are kept in {tmp_path / 'run'}; the same command continues" in stopped.stderr
     assert "Traceback" not in stopped.stderr
     again = invoke(*arguments)
     assert json.loads(again.stdout)["V_r"] == json_of("solve", "asymmetric_freeing", "--steps", 5)["V_r"]

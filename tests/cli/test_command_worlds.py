@@ -104,7 +104,7 @@ def test_files_changes_and_strictness(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [("stumble=0.2", "stumble"), ("max_steps", "give NAME=VALUE, such as stumble"), ("map=[a: b: c]", "is no YAML")],
+    [("stumble=0.2", "stumble"), ("max_steps", "give NAME=VALUE, such as stumble"), ("map=[a: b: c]", "is not YAML")],
 )
 def test_changes_that_cannot_be_are_named(change: str, message: str) -> None:
     done = invoke("worlds", "describe", "first_steps", "--set", change)

@@ -231,7 +231,7 @@ def test_enumeration_to_disk_keeps_a_limit_below_the_size_of_its_levels(steps: i
 
 def test_a_limit_below_what_python_takes_is_refused_at_once_with_the_base(tmp_path: Path) -> None:
     found = enumerated("asymmetric_freeing", 4, 150 * MB, tmp_path / "dag")
-    assert "memory_limit=150 MB is less than the 200 MB that Python, libraries" in found["error"]
+    assert "memory_limit=150 MB is less than the 200 MB that the process needs" in found["error"]
     assert found["peak"] < 150 * MB
     assert not (tmp_path / "dag").exists()
 

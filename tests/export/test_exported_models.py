@@ -232,7 +232,7 @@ def test_queries_ask_for_the_best_or_the_worst_within_the_horizon(tmp_path: Path
 @pytest.mark.parametrize("deciding", [3, -1, [0, 0], [0, 7], "0", True, 1.0, [0, True]])
 def test_agents_that_are_none_are_refused(deciding: Any, tmp_path: Path) -> None:
     dag = enumerate_dag(load_world("asymmetric_freeing", max_steps=1), progress=False)
-    with pytest.raises(ValueError, match="expected an agent from 0 to 2, a list of different ones, or None"):
+    with pytest.raises(ValueError, match="give an agent from 0 to 2, a list of different agents, or None"):
         dag.to_drn(tmp_path / "model.drn", deciding=deciding)
     assert list(tmp_path.iterdir()) == []
 
@@ -261,7 +261,7 @@ def test_a_file_is_there_only_when_it_is_finished_and_replaced_only_when_asked(
         write(path, overwrite=True)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == before
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(FileNotFoundError, match="create it first"):
         write(tmp_path / "nowhere" / "model")
 
 

@@ -253,13 +253,13 @@ def test_it_waits_and_goes_on_when_there_is_room_again(
     with caplog.at_level(logging.WARNING), undisturbed():
         MemoryMonitor(0.1, pause_duration=60.0).check(0)
     assert 0 < sum(watched.slept) < 60
-    assert "10% should be free, 5.0% are" in caplog.text
+    assert "10% free memory required, 5.0% available" in caplog.text
     assert "60 s" in caplog.text
 
 
 def test_if_there_is_still_no_room_it_stops_with_an_error_of_its_own(machine: Callable[..., Machine]) -> None:
     watched = machine(0.05)
-    with pytest.raises(MemoryPressureError, match=r"10% should be free, 5.0% are, also after a pause of 60 s"):
+    with pytest.raises(MemoryPressureError, match=r"10% free memory required, 5.0% available, even after a pause of 60 s"):
         MemoryMonitor(0.1, pause_duration=60.0).check(0)
     assert sum(watched.slept) == pytest.approx(60, abs=0.5)
 
@@ -368,7 +368,7 @@ def test_quiet_planning_does_not_speak_of_pauses(
         caplog.clear()
         with undisturbed():
             phase(memory_pause_duration=30.0, quiet=quiet)
-        assert ("memory is short" in caplog.text) is not quiet
+        assert ("memory is low" in caplog.text) is not quiet
 
 
 @pytest.mark.parametrize("name", PHASES)

@@ -82,10 +82,10 @@ def test_a_run_gives_back_pauses_and_goes_on_when_there_is_room(
         helper.join()
     assert solution.values.V_r[0][0] == expected
     said = [record.message for record in caplog.records if "memory" in record.message]
-    assert "giving back caches" in said[0]
-    assert f"{watching.min_free_fraction:.0%} should be free" in said[0]
+    assert "freeing caches" in said[0]
+    assert f"{watching.min_free_fraction:.0%} free memory required" in said[0]
     assert "pausing for up to 60 s" in said[1]
-    assert "there is memory again: going on" in said[2]
+    assert "memory is available again: continuing" in said[2]
     assert 0 in given_back
 
 
@@ -106,7 +106,7 @@ def test_a_run_under_lasting_pressure_stops_and_the_same_call_continues(world: G
         with pytest.raises(KeyboardInterrupt) as caught:
             solve(world, PARAMS, out=tmp_path, monitor=later, progress=False)
     assert isinstance(caught.value, MemoryPressureError)
-    assert "also after a pause" in str(caught.value)
+    assert "even after a pause" in str(caught.value)
     kept = kept_levels(tmp_path)
     assert 5 <= kept < 14
     assert list(tmp_path.rglob("*.lock")) == []

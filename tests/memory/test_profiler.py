@@ -264,7 +264,7 @@ def test_a_report_has_a_timeline_owners_first_and_last_a_verdict_and_the_limit(m
     assert rows["owner"] == ["first", "at the peak", "last", "most"]
     assert rows["tables"] == ["0 B", "300 MB", "120 MB", "300 MB"]
     assert rows["Python, libraries and the rest"] == ["100 MB", "100 MB", "130 MB", "130 MB"]
-    assert verdict.startswith("From the first to the last moment, what no array accounts for grew by 30 MB. No sign")
+    assert verdict.startswith("From the first to the last moment, memory that no array accounts for grew by 30 MB. No sign")
 
 
 def test_what_shrinks_is_said_to_shrink(meter: Meter) -> None:

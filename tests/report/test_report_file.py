@@ -102,9 +102,9 @@ def test_a_file_that_is_there_is_kept_unless_told_otherwise(solution: Solution, 
 
 
 def test_what_cannot_be_is_refused_with_what_to_do(solution: Solution, tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError, match="give the name of a file in it"):
+    with pytest.raises(IsADirectoryError, match="give the name of a file"):
         write_report(solution, tmp_path)
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(FileNotFoundError, match="create it first"):
         write_report(solution, tmp_path / "nowhere" / "report.html")
     with pytest.raises(ValueError, match="from 0 to 1"):
         write_report(solution, tmp_path / "report.html", min_probability=1.5)

@@ -311,7 +311,7 @@ def test_a_chain_without_states_has_no_values() -> None:
         (np.zeros((4, 1, 1)), 1.0, None, "rewards has 3 dimensions, expected 2"),
         (np.zeros((3, 1)), 1.0, None, "rewards has 3 rows for a chain of 4 states"),
         (np.zeros((5, 1)), 1.0, None, "rewards has 5 rows for a chain of 4 states"),
-        (lambda state: [1.0], 1.0, None, "rewards is a function of the state, so states has to be given"),
+        (lambda state: [1.0], 1.0, None, "rewards is a function of the state; also give states"),
         (lambda state: [1.0], 1.0, "abc", "rewards has 3 rows for a chain of 4 states"),
         (lambda state: 1.0, 1.0, "abcd", "rewards has 1 dimensions, expected 2"),
         (np.zeros((4, 1)), float("nan"), None, "gamma=nan"),

@@ -50,7 +50,9 @@ def test_equal_goals_are_the_same_goal(solution: Solution) -> None:
 
 @pytest.mark.parametrize("asked", [3, -1, True, None, 1.5, "7,7", "", object(), At(0)])
 def test_what_is_no_goal_is_told_which_there_are(solution: Solution, asked: Any) -> None:
-    with pytest.raises(ValueError, match="human 0 has no such goal, but these, numbered from 0: 2,1; 1,2 to 3,2; 1,1 to"):
+    with pytest.raises(
+        ValueError, match="human 0 has no such goal; its goals, numbered from 0, are 2,1; 1,2 to 3,2; 1,1 to"
+    ):
         goal_number(solution.goal_columns, 0, asked)
 
 

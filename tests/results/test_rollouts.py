@@ -199,7 +199,7 @@ def test_agents_that_are_neither_play_action_0() -> None:
 
 @pytest.mark.parametrize("n", [0, -3])
 def test_at_least_one_episode(n: int) -> None:
-    with pytest.raises(ValueError, match="at least one episode"):
+    with pytest.raises(ValueError, match="give a number of episodes, 1 or more"):
         solve(TwoSteps(), **EXACT).rollouts(n)
 
 

@@ -228,7 +228,7 @@ def test_wrong_goals_are_told_what_would_be_right() -> None:
         (
             {0: At(7)},
             ValueError,
-            r"goal At\(place=7\): human 0 has no such goal, .*At\(place=0\); At\(place=1\)",
+            r"goal At\(place=7\): human 0 has no such goal; .*At\(place=0\); At\(place=1\)",
         ),
         ({0: None}, ValueError, "human 0 has no such goal"),
         ({0: [1]}, ValueError, "human 0 has no such goal"),
@@ -240,5 +240,5 @@ def test_wrong_goals_are_told_what_would_be_right() -> None:
 
 def test_a_prior_of_another_maker_takes_one_goal() -> None:
     solution = solve(Ring(3), Params(), human_policy_prior=OwnPrior(2), **EXACT)
-    with pytest.raises(ValueError, match=r"humans \[0, 2\], but a prior of your own tells only .* one human"):
+    with pytest.raises(ValueError, match=r"humans \[0, 2\], but a prior of your own can only fix .* one human"):
         solution.rollouts(1, goals={0: At(1), 2: At(1)})

@@ -221,7 +221,7 @@ def test_a_report_on_a_terminal_state_says_so(solution: Solution) -> None:
 
 @pytest.mark.parametrize("state", [(9, 9), "nonsense", [0, 0]])
 def test_there_is_no_report_on_what_cannot_be_reached(solution: Solution, state: Any) -> None:
-    with pytest.raises(InvalidStateError, match=r"cannot be reached|is no state"):
+    with pytest.raises(InvalidStateError, match=r"cannot be reached|is (no|not a) state"):
         solution.at(state)
 
 
@@ -243,7 +243,7 @@ def test_double_precision_is_off_by_its_own_arithmetic_only(solution: Solution) 
     bounds = solution.precision
     assert (bounds.rest, bounds.work) == ("float64", "float64")
     assert 0 < max(bounds.values, bounds.human_policies, bounds.V_r) < 1e-11
-    assert "nothing rounded" in str(bounds)
+    assert "nothing is rounded" in str(bounds)
 
 
 @pytest.mark.parametrize("beta_h", [0.5, 10.0, 200.0])

@@ -395,7 +395,7 @@ def forged_solution(run: Path, folder: Path, t: int, name: str, value: float) ->
 
 def test_a_robot_without_values_where_it_goes_on_is_noticed(masters: Callable[[str], Path], tmp_path: Path) -> None:
     run = forged_solution(masters("grid"), tmp_path / "run", 1, "qr", 0)
-    with pytest.raises(DamagedStoreError, match="level 1, array 'qr': the robot's values are 0 in a state that goes on"):
+    with pytest.raises(DamagedStoreError, match="level 1, array 'qr': a robot's value is 0 in a state that is not terminal"):
         list(open_solution(run).reached)
     damage = verify_store(next(run.glob("solution-*")), progress=False).damage
     assert any(

@@ -216,7 +216,7 @@ def test_other_toy_text_environments_are_taken() -> None:
     cliff = ArrayWorld.from_gymnasium(newest("CliffWalking"), max_steps=13, goals={"home": [47]})
     assert solve(cliff, GREEDY, phase_2=False, progress=False).Vh[0, 36][0][ReachStatesGoal("home", [47])] == 1
     taxi = newest("Taxi")
-    with pytest.raises(InvalidWorldError, match="begins in one of 300 states; choose one with start="):
+    with pytest.raises(InvalidWorldError, match="starts in one of 300 states; choose one with start="):
         ArrayWorld.from_gymnasium(taxi, max_steps=5, goals=[[0]])
     assert ArrayWorld.from_gymnasium(taxi, max_steps=5, goals=[[0]], start=1).n_states == 500 + 4  # drop-offs
     table = taxi.unwrapped.P
@@ -337,19 +337,19 @@ EYE = np.eye(2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"transitions": [EYE * 0.5]}, "state 0, profile 0: the probabilities sum to .*0.5.*, not to 1"),
+        ({"transitions": [EYE * 0.5]}, "state 0, profile 0: the probabilities sum to .*0.5.*, expected 1"),
         ({"transitions": [EYE, np.diag([1.0, 0.0])]}, "state 1, profile 1.*terminal for all profiles or for none"),
         ({"transitions": [np.array([[1.5, -0.5], [0, 1]])]}, "has a probability of -0.5"),
         ({"transitions": [np.array([[math.nan, 1], [0, 1]])]}, "has a probability of nan"),
         ({"transitions": []}, "transitions is empty"),
         ({"transitions": [EYE, np.eye(3)]}, r"shape \(3, 3\); expected \(S, S\)"),
         ({"transitions": np.ones((3, 2)) / 2}, r"shape \(3, 2\); expected \(S \* J, S\)"),
-        ({"transitions": "matrix"}, "neither a matrix nor a list"),
+        ({"transitions": "matrix"}, "give a matrix or a list of matrices"),
         ({"max_steps": 0}, "max_steps=0; give a whole number, 1 or more"),
         ({"max_steps": 2.5}, "max_steps=2.5"),
-        ({"start": 2}, "start=2: this world has states 0 to 1"),
-        ({"goals": {}}, "there are no goals"),
-        ({"goals": {"a": [2]}}, "goal 'a' has states .*2.*: this world has states 0 to 1"),
+        ({"start": 2}, "start=2; this world has states 0 to 1"),
+        ({"goals": {}}, "goals is empty"),
+        ({"goals": {"a": [2]}}, "goal 'a' has states .*2.*; this world has states 0 to 1"),
         ({"goals": {"a": []}}, "goal 'a': .*give numbers of states, or a mask of 2"),
         ({"goals": {"a": [0.5]}}, "goal 'a'"),
         ({"goals": "a"}, "goals='a'; give names with states"),
@@ -439,7 +439,7 @@ def test_odd_tables_are_refused(table: Any, message: str) -> None:
 
 def test_goals_of_ones_own_are_refused_where_states_become_two() -> None:
     table = {0: {0: [(0.5, 1, 0.0, True), (0.5, 1, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}
-    with pytest.raises(InvalidWorldError, match=r"states \[0, 1\] may or may not be the end"):
+    with pytest.raises(InvalidWorldError, match=r"states \[0, 1\] may be terminal or not"):
         ArrayWorld.from_gymnasium(table, max_steps=2, goals={"odd": Odd()}, start=0)
     assert ArrayWorld.from_gymnasium(table, max_steps=2, goals=[[0]], start=0).ended_copies == {0: 2, 1: 3}
 
@@ -448,7 +448,7 @@ def test_hidden_negative_entries_and_flat_lists_are_refused() -> None:
     twice = sparse.coo_array(([1.5, -0.5], ([0, 0], [0, 0])), shape=(1, 1))
     with pytest.raises(InvalidWorldError, match=r"probability of -0.5"):
         ArrayWorld([twice], max_steps=2, goals=[[0]])
-    with pytest.raises(InvalidWorldError, match=r"found shape \(2,\)"):
+    with pytest.raises(InvalidWorldError, match=r"have shape \(2,\)"):
         ArrayWorld([[1, 0], [0, 1]], max_steps=2, goals=[[0]])
 
 
@@ -456,14 +456,14 @@ def test_hidden_negative_entries_and_flat_lists_are_refused() -> None:
     "roles", [{"humans": [1]}, {"humans": [0, 0]}, {"robots": [5]}, {"humans": [0], "robots": [0]}, {"humans": [-1]}]
 )
 def test_roles_are_checked(roles: dict[str, Any]) -> None:
-    with pytest.raises(InvalidWorldError, match=r"humans=|robots=|among the humans and among the robots"):
+    with pytest.raises(InvalidWorldError, match=r"humans=|robots=|both a human and a robot"):
         ArrayWorld([EYE], max_steps=2, goals=[[0]], **roles)
 
 
 def test_goals_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="states are numbered from 0"):
         ReachStatesGoal("a", [-1])
-    with pytest.raises(InvalidWorldError, match="asks for state 99"):
+    with pytest.raises(InvalidWorldError, match="has state 99"):
         ArrayWorld([EYE], max_steps=2, goals=[ReachStatesGoal("a", [99])])
     dag = enumerate_dag(walk(), progress=False)
     with pytest.raises(InvalidStateError):
@@ -474,7 +474,7 @@ def test_a_goal_is_called_by_its_name() -> None:
     solution = solve(walk(), Params(), phase_2=False, progress=False)
     table = solution.to_pandas("Vh_m", goals="near")
     assert len(table) > 0
-    with pytest.raises(ValueError, match="these, numbered from 0: near; far"):
+    with pytest.raises(ValueError, match="its goals, numbered from 0, are near; far"):
         solution.to_pandas("Vh_m", goals="nearest")
 
 

@@ -90,9 +90,9 @@ def test_no_states_have_no_fields() -> None:
     [
         (lambda fields: fields.cell_xy(3), "agents 0 to 2"),
         (lambda fields: fields.direction(-1), "agents 0 to 2"),
-        (lambda fields: fields.holds("stone", (1, 1)), "things are block, rock"),
-        (lambda fields: fields.holds("rock", (9, 1)), "off the grid; x is 0 to 8"),
-        (lambda fields: fields.door((1, 1)), "no door on cell .* doors on no cell"),
+        (lambda fields: fields.holds("stone", (1, 1)), "give one of block, rock"),
+        (lambda fields: fields.holds("rock", (9, 1)), "off the grid; give x from 0 to 8"),
+        (lambda fields: fields.door((1, 1)), "no door on cell .* doors of this world are on no cell"),
         (lambda fields: fields.inside(0, (1,)), "give a cell"),
     ],
 )
@@ -103,5 +103,5 @@ def test_what_is_not_there_cannot_be_asked_for(ask: Any, message: str) -> None:
 
 
 def test_other_worlds_have_no_fields() -> None:
-    with pytest.raises(TypeError, match="fields are those of gridworlds"):
+    with pytest.raises(TypeError, match="is not a gridworld"):
         StateFields(object(), np.zeros((1, 1), dtype=np.uint64))  # type: ignore[arg-type]

@@ -134,7 +134,7 @@ def test_empty_lists_and_wrong_lengths_are_errors(build: Any, world: GridWorld) 
     with pytest.raises(ValueError, match=r"2 .* for 1 goals"):
         build([ReachCellGoal(world, 0, (1, 1))], [0.5, 0.5])
     for wrong in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="finite and not negative"):
+        with pytest.raises(ValueError, match="give finite numbers, 0 or more"):
             build([ReachCellGoal(world, 0, (1, 1))], [wrong])
 
 
@@ -162,7 +162,7 @@ def test_blocks_of_packed_states_attain_what_their_tuples_attain(mapping: dict[s
 
 
 def test_a_goal_of_an_agent_that_is_not_there_is_an_error(world: GridWorld) -> None:
-    with pytest.raises(ValueError, match="agents count from 0"):
+    with pytest.raises(ValueError, match="agents are numbered from 0"):
         ReachCellGoal(world, -1, (1, 1))
     with pytest.raises(ValueError, match="this world has agents 0 to 1"):
         world.attainment(0, world.initial_key, [ReachCellGoal(world, 2, (1, 1))])

@@ -85,7 +85,7 @@ def test_durations_are_one_each(contest: GridWorld) -> None:
 
 @pytest.mark.parametrize("actions", [[3], [3, 3, 3], [3, 4], [3, -1], [3, 1.0], [3, None], "ab", 3, np.ones((2, 2))])
 def test_a_bad_profile_is_an_error_that_says_what_a_profile_is(contest: GridWorld, actions: Any) -> None:
-    with pytest.raises(InvalidActionError, match=r"one action id per agent|0 still, 1 left, 2 right, 3 forward"):
+    with pytest.raises(InvalidActionError, match=r"one action id for each agent|0 still, 1 left, 2 right, 3 forward"):
         contest.transition_probabilities(contest.initial_state(), actions)
     with pytest.raises(InvalidActionError):
         contest.step(actions)
@@ -175,17 +175,17 @@ BAD_STATES = {
     "an agent on a button": (lambda s: _changed(s, 0, x=4, y=3), r"cell \(4, 3\)"),
     "two on one cell": (lambda s: _changed(s, 0, x=1, y=2), "two agents or things on one cell"),
     "a fifth direction": (lambda s: _changed(s, 0, direction=4), "direction"),
-    "an agent never started": (lambda s: _changed(s, 0, started=False), "always True"),
+    "an agent never started": (lambda s: _changed(s, 0, started=False), "True as the fifth entry"),
     "terminated without a cause": (lambda s: _changed(s, 0, terminated=True), "agent 0's terminated can never"),
     "paused in words": (lambda s: _changed(s, 1, paused="yes"), "found 'yes'"),
     "a forced action that does not exist": (lambda s: _changed(s, 1, forced=7), "forced action 7"),
     "a carried key that also lies there": (lambda s: _changed(s, 0, kind="key", colour="red"), "1 on the ground and 1"),
     "a carried key the map lacks": (lambda s: _changed(s, 0, kind="key", colour="green"), "carries a green key"),
-    "a negative step": (lambda s: (-1, *s[1:]), "steps count from 0"),
-    "a step and a half": (lambda s: (1.5, *s[1:]), "a state is"),
-    "a place and a half": (lambda s: _changed(s, 0, x=1.5), "a state is"),
+    "a negative step": (lambda s: (-1, *s[1:]), "steps are counted from 0"),
+    "a step and a half": (lambda s: (1.5, *s[1:]), "not a state of this world"),
+    "a place and a half": (lambda s: _changed(s, 0, x=1.5), "not a state of this world"),
     "a paused human": (lambda s: _changed(s, 0, paused=True), "agent 0's paused can never"),
-    "things out of order": (lambda s: (*s[:2], s[2][::-1], s[3]), "sorted by kind, x, y"),
+    "things out of order": (lambda s: (*s[:2], s[2][::-1], s[3]), "sort it by kind, x, y"),
     "a block with a colour": (lambda s: (*s[:2], (("block", 4, 1, None), *s[2][1:]), s[3]), "no such thing"),
     "an agent missing": (lambda s: (s[0], s[1][:1], *s[2:]), "1 agents"),
     "a block missing": (lambda s: (*s[:2], s[2][1:], s[3]), "0 on the ground and 0 carried, but the map has 1"),
@@ -193,9 +193,9 @@ BAD_STATES = {
     "a mutable object missing": (lambda s: (*s[:3], s[3][1:]), "4 mutable objects"),
     "mutable objects out of order": (lambda s: (*s[:3], s[3][::-1]), "expected the door"),
     "an open locked door": (lambda s: (*s[:3], (("door", 3, 1, True, True), *s[3][1:])), "never open and locked"),
-    "a number": (lambda s: 7, "a state is"),
-    "a short tuple": (lambda s: s[:3], "a state is"),
-    "None": (lambda s: None, "a state is"),
+    "a number": (lambda s: 7, "not a state of this world"),
+    "a short tuple": (lambda s: s[:3], "not a state of this world"),
+    "None": (lambda s: None, "not a state of this world"),
 }  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def test_render_gives_a_picture_or_text_by_mode(contest: GridWorld) -> None:
     contest.step([1, 0])
     assert not np.array_equal(contest.render(), before)
     assert load_quietly(CONTEST, render_mode="ansi").render() == contest.to_text(contest.initial_state())
-    with pytest.raises(ValueError, match="render_mode 'human'"):
+    with pytest.raises(ValueError, match="render_mode='human'"):
         load_quietly(CONTEST, render_mode="human")
 
 
@@ -346,13 +346,13 @@ def test_arrays_that_are_no_states_or_profiles_are_refused_before_the_kernel_see
         with pytest.raises(InvalidStateError, match=r"expected \(states, 1\)"):
             world.expand(keys)
     for number in (0, 2**31 - 1, 2**64 - 1):
-        with pytest.raises(InvalidStateError, match="is no state of this world"):
+        with pytest.raises(InvalidStateError, match="is not a state of this world"):
             world.expand(np.array([[number]], dtype=np.uint64))
     for profiles in ([[0, 0]], [0, 0, 0], [[0.0, 0.0, 0.0]]):
         with pytest.raises(InvalidActionError, match=r"of shape \(profiles, 3\)"):
             world.expand(key, np.array(profiles))
     for action in (-1, 4, 10**6):
-        with pytest.raises(InvalidActionError, match=rf"agent 2 has action {action}\. This world's actions are 0 still"):
+        with pytest.raises(InvalidActionError, match=rf"action {action} of agent 2\. This world's actions are 0 still"):
             world.expand(key, np.array([[0, 0, action]]))
 
 

@@ -164,8 +164,8 @@ BAD_MAPPINGS = {
     "a huge probability": (with_key(stumble_probability=10**400), r"stumble_probability: found 1000.*characters"),
     "colours in lists in lists": (with_key(can_push_rocks=[["y"]]), r"can_push_rocks: found \['y'\]"),
     "colours as a mapping": (with_key(can_enter_magic_walls={"y": 1}), r"can_enter_magic_walls: found \{'y': 1\}"),
-    "a goal that is huge": (with_key(possible_goals=[[10**400, 1]]), r"cannot read \[1000"),
-    "a goal with underscores": (with_key(possible_goals=["1_1,1"]), r"cannot read '1_1,1'"),
+    "a goal that is huge": (with_key(possible_goals=[[10**400, 1]]), r"\[1000"),
+    "a goal with underscores": (with_key(possible_goals=["1_1,1"]), r"'1_1,1' is not a goal"),
     "directions as bytes": (with_key(orientations=b"\x00\x01"), r"orientations: found b"),
     "a probability that is no number": (with_key(enter_bush_success_prob=float("nan")), r"found nan"),
     "an unknown action set": (with_key(action_class="SmalActions"), r"action_class: found 'SmalActions'.*'SmallActions'"),
@@ -174,9 +174,9 @@ BAD_MAPPINGS = {
     "an unknown colour": (with_key(can_push_rocks="ex"), r"can_push_rocks: found 'x' in 'ex'"),
     "metadata that is a text": (with_key(metadata="hello"), r"metadata: found 'hello'"),
     "goals that are a text": (with_key(possible_goals="1,1"), r"possible_goals: found '1,1', expected a list"),
-    "a goal of three numbers": (with_key(possible_goals=["1,1", "1,2,3"]), r"possible_goals\[1\]: cannot read '1,2,3'"),
-    "a goal in words": (with_key(possible_goals=["home"]), r"possible_goals\[0\]: cannot read 'home'"),
-    "a goal that is infinite": (with_key(possible_goals=[[float("inf"), 1]]), r"cannot read \[inf, 1\]"),
+    "a goal of three numbers": (with_key(possible_goals=["1,1", "1,2,3"]), r"possible_goals\[1\]: '1,2,3' is not a goal"),
+    "a goal in words": (with_key(possible_goals=["home"]), r"possible_goals\[0\]: 'home' is not a goal"),
+    "a goal that is infinite": (with_key(possible_goals=[[float("inf"), 1]]), r"\[inf, 1\] is not a goal"),
     "a goal with a wrong key": (with_key(possible_goals=[{"gaol": "1,1"}]), r"found keys \['gaol'\]"),
     "a goal of negative weight": (with_key(possible_goals=[{"goal": "1,1", "weight": -1}]), r"weight is -1"),
 }  # fmt: skip
@@ -197,12 +197,12 @@ BAD_TEXTS = {
     "a tag without a value": (SMALL_YAML + "metadata: !!int ''\n", r"does not fit its tag.*remove the tag"),
     "a date that is none": (SMALL_YAML + "metadata: !!timestamp x\n", r"does not fit its tag.*remove the tag"),
     "a tag of one's own": (SMALL_YAML + "metadata: !thing {}\n", r":6: .*remove the tag"),
-    "a key twice": (SMALL_YAML + "max_steps: 4\n", r":6: key 'max_steps' stands twice"),
+    "a key twice": (SMALL_YAML + "max_steps: 4\n", r":6: duplicate key 'max_steps'"),
     "a list": ("- 1\n- 2\n", r"found list, expected a mapping"),
     "nothing": ("\n\n", r"found NoneType, expected a mapping"),
     "a bad value with its line": (SMALL_YAML.replace("3", "-3"), r":5: max_steps: found -3"),
     "a bad goal with its line": (SMALL_YAML + "possible_goals:\n  - 1,1\n  - x\n", r":8: possible_goals\[1\]"),
-    "a goal's key twice": (SMALL_YAML + "possible_goals:\n  - {goal: '1,1', goal: '2,1'}\n", r":7: key 'goal' stands twice"),
+    "a goal's key twice": (SMALL_YAML + "possible_goals:\n  - {goal: '1,1', goal: '2,1'}\n", r":7: duplicate key 'goal'"),
     "a bell": (SMALL_YAML + 'metadata: {name: "\x07"}\n', r"not YAML"),
     "a date that does not exist": (SMALL_YAML + "metadata: {day: 2026-13-45}\n", r"not a world file \(ValueError"),
     "a key that is a list": (SMALL_YAML + "metadata: {[1, 2]: 3}\n", r":6: "),
@@ -210,7 +210,7 @@ BAD_TEXTS = {
     "a bad row below a blank one": (SMALL_YAML.replace("|\n", "|\n\n").replace("Ay", "Zz"), r":4: map\[1\]: unknown"),
     "a bad row with its line": (SMALL_YAML.replace("Ay", "Zz"), r":3: map\[1\]: unknown code 'Zz'"),
     "two documents": (SMALL_YAML + "---\nmap: x\n", r"not YAML"),
-    "an alias that holds itself": ("map: &a [*a]\n", r"unfolds to more than"),
+    "an alias that holds itself": ("map: &a [*a]\n", r"expands to more than"),
 }
 
 
@@ -229,7 +229,7 @@ def test_bad_texts_are_named_with_file_and_line(case: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(("text", "message"), [
     ("metadata: {x: 1" + ":1" * 400_000 + "}\n", "<text>:1: a number in base 60"),  # which took two minutes
     ("metadata:\n  ? 1" + ":1" * 400_000 + "\n  : x\n", "a number in base 60"),
-    ("? {a: 1}\n: x\n", "<text>:1: a key that is a list or a mapping"),
+    ("? {a: 1}\n: x\n", "<text>:1: a key is a list or a mapping"),
 ])  # fmt: skip
 def test_yaml_that_takes_long_to_read_is_refused_quickly(text: str, message: str) -> None:
     begin = time.perf_counter()
@@ -240,7 +240,7 @@ def test_yaml_that_takes_long_to_read_is_refused_quickly(text: str, message: str
 
 def test_yaml_that_unfolds_without_end_is_refused_quickly() -> None:
     levels = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12))
-    with pytest.raises(WorldFileError, match="unfolds to more than"):
+    with pytest.raises(WorldFileError, match="expands to more than"):
         load_world(f"a0: &a0 [x]\n{levels}\nmap: *a11\n")
 
 
@@ -254,7 +254,7 @@ def test_json_that_does_not_parse_is_named_with_its_line(tmp_path: Path) -> None
 def test_json_with_a_key_twice_or_a_monstrous_number_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
     path.write_text('{"map": "x", "map": "y"}')
-    with pytest.raises(WorldFileError, match="key 'map' stands twice"):
+    with pytest.raises(WorldFileError, match="duplicate key 'map'"):
         load_world(path)
     path.write_text('{"map": "x", "max_steps": ' + "9" * 5000 + "}")
     with pytest.raises(WorldFileError, match="not a world file"):
@@ -293,7 +293,7 @@ def test_a_large_map_with_a_goal_for_every_cell_loads_without_delay() -> None:
     size = 150
     rows = ["We" * size, "WeAy" + ".." * (size - 3) + "We", *["We" + ".." * (size - 2) + "We"] * (size - 3), "We" * size]
     goals = [[x, y] for x in range(size) for y in range(size)]
-    with pytest.warns(WorldWarning, match="nobody can ever stand"):
+    with pytest.warns(WorldWarning, match="no agent can ever stand"):
         world = load_world({"map": rows}, possible_goals=goals)
     assert len(world.world_spec.goals) == size**2
 
@@ -339,7 +339,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_source_of_a_wrong_type_is_refused() -> None:
-    with pytest.raises(TypeError, match="not from int"):
+    with pytest.raises(TypeError, match=r"source=7 \(int\); give a path"):
         load_world(7)  # type: ignore[arg-type]
 
 
@@ -355,14 +355,14 @@ def test_a_missing_human_or_robot_is_an_error_where_one_is_needed(code: str, opt
 
 SLIPS = {
     "an unknown key": (with_key(max_step=5), r"max_step: unknown key. Did you mean 'max_steps'"),
-    "a goal on a wall": (with_key(possible_goals=["0,0", "1,1,2,1"]), r"goals\[0\]: nobody can ever stand on the cell 0,0"),
-    "a goal off the grid": (with_key(possible_goals=["4,1", "1,1,2,1"]), r"goals\[0\]: the cell 4,1 is not all on the grid"),
-    "a rectangle that sticks out": (with_key(possible_goals=["1,1,9,1"]), r"the rectangle 1,1,9,1 is not all on the grid"),
-    "a rectangle of walls": (with_key(possible_goals=["0,0,3,0", "1,1,2,1"]), r"nobody can ever stand on the rectangle"),
+    "a goal on a wall": (with_key(possible_goals=["0,0", "1,1,2,1"]), r"goals\[0\]: no agent can ever stand on the cell"),
+    "a goal off the grid": (with_key(possible_goals=["4,1", "1,1,2,1"]), r"goals\[0\]: the cell 4,1 extends beyond"),
+    "a rectangle that sticks out": (with_key(possible_goals=["1,1,9,1"]), r"the rectangle 1,1,9,1 extends beyond the grid"),
+    "a rectangle of walls": (with_key(possible_goals=["0,0,3,0", "1,1,2,1"]), r"no agent can ever stand on the rectangle"),
     "cells without a goal": (with_key(possible_goals=["1,1"]), r"no goal covers the cells \(2,1\)"),
     "a key of another name": (with_key(goals=["1,1"]), r"goals: unknown key. Did you mean 'possible_goals'"),
-    "a kill button nobody can press": ({"map": MAP.replace("Ae", "Ki")}, r"nobody can press it with SmallActions"),
-    "half a cell": (with_key(possible_goals=[[1.5, 1], "1,1,2,1"]), r"goals\[0\]: \[1.5, 1\] is read as 1,1"),
+    "a kill button nobody can press": ({"map": MAP.replace("Ae", "Ki")}, r"no agent can press it with SmallActions"),
+    "half a cell": (with_key(possible_goals=[[1.5, 1], "1,1,2,1"]), r"goals\[0\]: \[1.5, 1\] is taken as 1,1"),
     "too few directions": (with_key(orientations=["n"]), r"orientations: 1 directions for 2 agents"),
     "too many directions": (with_key(orientations=["n", "s", "e"]), r"3 directions for 2 agents.*1 \(grey\) at 2,1"),
     "a width that is not the map's": (with_key(width=9), r"width: found 9, but the map has 4"),

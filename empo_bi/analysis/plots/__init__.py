@@ -1,8 +1,8 @@
 """Pictures of the answers, with matplotlib: ``from empo_bi.analysis import plots``.
 
-Every function takes ``ax=None`` (or ``axes=None``, where it has several panels), draws into it or into a new figure, and
-returns it. Nothing is shown or saved, and no setting of matplotlib is changed: ``plot_map(...).figure.savefig("map.png")``.
-An agent has the same colour everywhere.
+Every function takes ``ax=None`` (or ``axes=None`` if it has several panels), draws into it or into a new figure, and returns
+it. Nothing is shown or saved, and no setting of matplotlib is changed: ``plot_map(...).figure.savefig("map.png")``. An agent
+has the same colour in all plots.
 """
 
 from empo_bi.analysis.plots.arrows import plot_arrows

@@ -24,14 +24,14 @@ LEGEND = "length: how sure; ring: mostly stays"
 def plot_arrows(
     arrow_map: ArrowMap, ax: Axes | None = None, *, under: CellMap | None = None, state: State | None = None
 ) -> Axes:
-    """Draw the mean heading on each cell; its length tells how sure the agent is, a ring that it mostly stays.
+    """Draw the mean heading on each cell; its length shows how sure the agent is, and a ring that it mostly stays.
 
     Parameters
     ----------
     arrow_map : ArrowMap
     ax : Axes to draw into; None for a new figure
-    under : a CellMap of the same grid to draw below, such as the values that the arrows climb
-    state : what the grid shows; None for the initial state
+    under : a CellMap of the same grid to draw below the arrows, such as the values that they climb
+    state : the state that the grid shows; None for the initial state
     """
     expect(arrow_map, ArrowMap, "arrow_map", "arrow_map(solution, 0, 3)")
     world = arrow_map.world
@@ -39,8 +39,8 @@ def plot_arrows(
         expect(under, CellMap, "under", "value_map(solution, 0, 1, 3)")
         if under.value_YX.shape != arrow_map.weight_YX.shape:
             raise ValueError(
-                f"under has {under.value_YX.shape} cells (height, width) and the arrows {arrow_map.weight_YX.shape}; give a "
-                "map of the same grid"
+                f"under has {under.value_YX.shape} cells (height, width), but the arrows have {arrow_map.weight_YX.shape}; "
+                "give a map of the same grid"
             )
     ax = axes_or_new(ax, figure_size(world, beside=1.5 if under is not None else 0.6), is_grid=True)
     if under is None:

@@ -1,41 +1,43 @@
-"""Axes to draw into, what is written around them, and complaints about what cannot be drawn."""
+"""Axes to draw into, their titles and labels, and checks of arguments."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from empo_bi.analysis.plots.colours import readable
+from empo_bi.dag.slices import FloatArray
 from empo_bi.runtime.extras import needed
 from empo_bi.runtime.wording import short_repr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-AxesArray = npt.NDArray[Any]
+AxesArray = npt.NDArray[np.object_]
+AxesLike: TypeAlias = "AxesArray | Sequence[Axes] | None"
 LEVEL = "level (steps)"
-FEW = 6  # so many lines can be named at their ends
+FEW = 6  # with more lines than this, a legend names them
 
 
-def expect(value: Any, kind: type | tuple[type, ...], name: str, where_from: str) -> None:
-    """Complain if an argument is of another kind."""
+def expect(value: object, kind: type | tuple[type, ...], name: str, where_from: str) -> None:
+    """Raise TypeError if an argument has another type; ``where_from`` is an example of what to give."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(one.__name__ for one in kinds)
         raise TypeError(f"{name} is {short_repr(value)}, a {type(value).__name__}; give a {wanted}, such as {where_from}")
 
 
-# Room for titles is made from where Axes were before. Grids keep the shape of their cells and so become smaller than they
-# were, by which a constrained layout makes too little room; a compressed one looks again.
+# A constrained layout makes room for titles by the size of Axes before drawing. Grids shrink when they are drawn, since
+# their cells are square, and would get too little room; a compressed layout measures again.
 LAYOUT = {False: "constrained", True: "compressed"}
 
 
 def axes_or_new(ax: Axes | None, size: tuple[float, float], *, is_grid: bool = False) -> Axes:
-    """The given Axes, or those of a new figure of so many inches; grids have cells that are to be square."""
+    """The given Axes, or those of a new figure of ``size`` inches; ``is_grid`` if it will show square cells."""
     if ax is None:
         return needed("matplotlib.pyplot", "analysis").subplots(figsize=size, layout=LAYOUT[is_grid])[1]
     expect(ax, needed("matplotlib.axes", "analysis").Axes, "ax", "plt.subplots()[1]")
@@ -43,10 +45,10 @@ def axes_or_new(ax: Axes | None, size: tuple[float, float], *, is_grid: bool = F
 
 
 def panels(
-    axes: Any, shape: tuple[int, int], size: tuple[float, float], *, height_ratios: Sequence[float] | None = None,
+    axes: AxesLike, shape: tuple[int, int], size: tuple[float, float], *, height_ratios: Sequence[float] | None = None,
     share_x: bool = False, n: int | None = None, is_grid: bool = False,
 ) -> AxesArray:  # fmt: skip
-    """(n,) Axes: the given ones, or those of a new figure with so many rows and columns; those beyond n are left away."""
+    """(n,) Axes: the given ones, or the first n of a new figure with ``shape`` rows and columns."""
     n = shape[0] * shape[1] if n is None else n
     if axes is None:
         grid = {"height_ratios": height_ratios} if height_ratios is not None else {}
@@ -58,20 +60,20 @@ def panels(
         return made.ravel()[:n]
     given = np.asarray(axes, dtype=object).ravel()
     if len(given) != n:
-        raise ValueError(f"axes has {len(given)} Axes, and there are {n} panels; give {n} of them, or none")
+        raise ValueError(f"axes has {len(given)} Axes for {n} panels; give {n} of them, or none")
     for ax in given:
         expect(ax, needed("matplotlib.axes", "analysis").Axes, "one of axes", "those of plt.subplots(2, 3)[1]")
     return given
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:
-    """Width and height of Axes in points, roughly: a layout that adapts itself settles later."""
+    """Approximate width and height of Axes in points; the layout may change them when the figure is drawn."""
     per_pixel = 72 / ax.figure.dpi
     return per_pixel * ax.bbox.width, per_pixel * ax.bbox.height
 
 
 def title(ax: Axes, text: str, subtitle: str = "", *, size: str = "medium") -> None:
-    """A title at the left, wrapped to the width of the Axes, and below it a smaller line."""
+    """A title at the left, wrapped to the width of the Axes, and a smaller subtitle below it."""
     from matplotlib.font_manager import FontProperties
 
     width, _ = size_in_points(ax)
@@ -87,7 +89,7 @@ def title(ax: Axes, text: str, subtitle: str = "", *, size: str = "medium") -> N
 
 
 def plain(text: str) -> str:
-    """A text of users that matplotlib draws to the letter: a dollar sign would begin an equation."""
+    """A user's text for matplotlib, with dollar signs escaped, since they would begin an equation."""
     return text.replace("$", r"\$")
 
 
@@ -100,14 +102,14 @@ def _wrapped(text: str, n_characters: float) -> str:
 
 
 def bare(ax: Axes) -> None:
-    """Without the frame's upper and right side, and with a faint grid across."""
+    """Remove the upper and right side of the frame, and add faint horizontal grid lines."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", alpha=0.25, linewidth=0.6)
     ax.set_axisbelow(True)
 
 
 def over_levels(ax: Axes, last: int, *, label: bool = True) -> None:
-    """An x-axis of levels, whole numbers."""
+    """Make the x-axis one of levels, with whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=min(max(last, 1), 12)))
@@ -116,9 +118,9 @@ def over_levels(ax: Axes, last: int, *, label: bool = True) -> None:
 
 
 def name_lines(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str], colours: Sequence[str]) -> None:
-    """Write the names of lines at their ends, (x, y) each, apart from each other; of many lines in a legend.
+    """Write the names of lines at their ends (x, y) without overlaps; many lines get a legend instead.
 
-    Call it when the limits of the Axes are settled. Lines that have no end, for want of numbers, are not named.
+    Call it when the limits of the Axes are final. Lines whose end is nan are not named.
     """
     if len(names) > FEW:
         ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -140,8 +142,8 @@ def name_lines(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[st
         )  # fmt: skip
 
 
-def apart(position_M: npt.NDArray[Any], gap: float) -> npt.NDArray[Any]:
-    """Positions moved so that neighbours are at least ``gap`` apart, those that collide around their common middle."""
+def apart(position_M: FloatArray, gap: float) -> FloatArray:
+    """Positions moved so that neighbours are at least ``gap`` apart; colliding ones spread around their common middle."""
     order = np.argsort(position_M, kind="stable")
     groups: list[tuple[float, int]] = []  # the middle and the size of each pile
     for position in position_M[order]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from empo_bi.analysis.comparison import Comparison
-from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
+from empo_bi.analysis.plots.canvas import AxesArray, AxesLike, bare, expect, name_lines, over_levels, panels, title
 from empo_bi.analysis.plots.colours import agent_colour, robots_colour
 from empo_bi.analysis.selection import REACHED
 
 
-def plot_comparison(comparison: Comparison, axes: Any = None) -> AxesArray:
-    """Draw how far the robots' decisions are apart, by total variation and by divergence, and how power changes.
+def plot_comparison(comparison: Comparison, axes: AxesLike = None) -> AxesArray:
+    """Draw the distance of the robots' decisions (total variation and divergence) and the change of power, by level.
 
     Parameters
     ----------
@@ -48,7 +46,7 @@ def plot_comparison(comparison: Comparison, axes: Any = None) -> AxesArray:
     if len(known):
         end = int(known[-1])
         name_lines(power, [(end, float(x)) for x in comparison.power_TH[end]], names, colours)
-    weighted = "weighted as the first comes to them" if comparison.over == REACHED else "all alike"
+    weighted = "weighted by their probability in the first" if comparison.over == REACHED else "all weighted equally"
     title(distance, "how far the robots' decisions are apart", f"means over states that both solutions have, {weighted}")
     title(power, "second minus first", size="small")
     return drawn

@@ -1,23 +1,23 @@
-"""What the robots decide in a state, and what is behind it: :func:`plot_decision`."""
+"""The robots' decision in a state, and the numbers behind it: :func:`plot_decision`."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from empo_bi.analysis.decisions import Decision
 from empo_bi.analysis.plots.canvas import axes_or_new, expect, size_in_points, title
-from empo_bi.analysis.plots.colours import PALETTE, agent_colour, readable
+from empo_bi.analysis.plots.colours import PALETTE, agent_colour, readable, text_colour
 from empo_bi.dag.slices import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BAR = PALETTE[4]
-START, COLUMN = 1.08, 0.27  # where columns of numbers begin, and their least width; the longest bar is 1
+START, COLUMN = 1.08, 0.27  # where columns of numbers begin, and their minimum width; the longest bar is 1
 GAP = 8.0  # points between columns
 LONGEST = 30  # characters of a profile's name in one line
 
@@ -25,17 +25,17 @@ LONGEST = 30  # characters of a profile's name in one line
 def plot_decision(decision: Decision, ax: Axes | None = None, *, most: int = 12) -> Axes:
     """Draw the robots' policy in a state as bars, most likely first, with the numbers behind it in columns.
 
-    The columns have :math:`Q_r` of each profile and the power of each human that is expected one step later.
+    The columns show :math:`Q_r` of each profile and the expected power of each human one step later.
 
     Parameters
     ----------
     decision : Decision
     ax : Axes to draw into; None for a new figure
-    most : so many profiles are shown; the title tells how likely the others are together
+    most : show at most this many profiles; the title gives the total probability of the others
     """
     expect(decision, Decision, "decision", "decision_at(solution, state)")
     if most < 1:
-        raise ValueError(f"most={most}; show at least one profile")
+        raise ValueError(f"most={most}; give a number of profiles, 1 or more")
     order = np.argsort(-decision.probability_R, kind="stable")
     shown, left_out = order[:most], order[most:]
     n, n_columns = len(shown), 1 + len(decision.humans)
@@ -60,8 +60,8 @@ def plot_decision(decision: Decision, ax: Axes | None = None, *, most: int = 12)
     column = _column_width(widest, room, n_columns)
     for c, (head, colour, texts) in enumerate(columns):
         x = START + column * (c + 1)
-        inked: dict[str, Any] = {} if colour is None else {"color": readable(colour)}
-        ax.text(x, -0.7, head, ha="right", va="bottom", fontsize="small", fontweight="bold", **inked)
+        ink = text_colour() if colour is None else readable(colour)
+        ax.text(x, -0.7, head, ha="right", va="bottom", fontsize="small", fontweight="bold", color=ink)
         for y, text in zip(y_N.tolist(), texts, strict=True):
             ax.text(x, y, text, ha="right", va="center", fontsize="small")
     if decision.humans:
@@ -91,23 +91,23 @@ def plot_decision(decision: Decision, ax: Axes | None = None, *, most: int = 12)
 
 
 def _points(texts: list[str], size: str) -> float:
-    """How wide the longest of some texts is, roughly: bold letters have 0.7 of their height."""
+    """Approximate width of the longest text; bold letters are 0.7 times as wide as high."""
     from matplotlib.font_manager import FontProperties
 
     return 0.7 * FontProperties(size=size).get_size_in_points() * max(map(len, texts), default=0)
 
 
 def _column_width(text: float, room: float, n: int) -> float:
-    """The width of n columns, where the longest bar is 1, that holds a text; ``text`` and ``room`` are points.
+    """The width of each of n columns that fits a text, in units of the longest bar; ``text`` and ``room`` are points.
 
-    Of a room w, a column of width c gets w c / (START + n c). Where nothing is left for bars they keep a fifth.
+    In a room of w points, a column of width c gets w c / (START + n c). Bars always keep at least a fifth of the room.
     """
     needed = START * text / (room - n * text) if room > n * text else math.inf
     return max(COLUMN, min(needed, 4 * START / n))
 
 
 def rounded(value_N: FloatArray) -> list[str]:
-    """Numbers with as many decimals as show five digits of the greatest one."""
+    """Numbers with enough decimals for five digits of the largest one."""
     most = float(np.abs(value_N).max(initial=0.0))
     decimals = min(6, max(0, 4 - math.floor(math.log10(most)))) if most > 0 else 0
     return [f"{value:.{decimals}f}" for value in value_N.tolist()]

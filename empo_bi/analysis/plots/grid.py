@@ -1,13 +1,14 @@
-"""The grid, drawn as in ``render()``: :func:`plot_state`, and the faded picture that maps lie on."""
+"""The grid as ``render()`` draws it: :func:`plot_state`, and the faded picture below maps."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from empo_bi.analysis.plots.canvas import axes_or_new, expect, one_line, plain, size_in_points, title
 from empo_bi.analysis.plots.colours import MARKED, WHITE, agent_colour, ink_on
+from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import label_of
 from empo_bi.world.encoding import State
 from empo_bi.world.goals import ReachGoal
@@ -17,13 +18,13 @@ from empo_bi.world.render import draw
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FLOOR = np.array([244, 242, 237]) / 255  # what render paints floors with: fading towards it leaves them as they are
-PRESENCE = 0.45  # of a faded picture
+FLOOR = np.array([244, 242, 237]) / 255  # the colour of floors in render(); fading towards it leaves them unchanged
+PRESENCE = 0.45  # strength of a faded picture
 TILE = 48  # pixels
 
 
 def plot_state(world: GridWorld, state: State | None = None, ax: Axes | None = None) -> Axes:
-    """Draw a state as ``world.render`` does, with coordinates of cells and numbers of agents.
+    """Draw a state as ``world.render`` does, with the coordinates of cells and the numbers of agents.
 
     Parameters
     ----------
@@ -42,14 +43,14 @@ def plot_state(world: GridWorld, state: State | None = None, ax: Axes | None = N
 
 
 def figure_size(world: GridWorld, *, beside: float = 0.6) -> tuple[float, float]:
-    """Inches for a grid and, beside it, a colour bar."""
+    """Width and height in inches for a grid, with room for a colour bar beside it."""
     height, width = world.layout.cell_number.shape
     cell = min(0.6, 9 / width, 6 / height)
     return max(3.4, cell * width + beside), max(2.2, cell * height + 0.9)
 
 
 def draw_grid(ax: Axes, world: GridWorld, state: State | None, *, faded: bool = False) -> None:
-    """The picture of a state (None for the initial one), a unit square for each cell, with small ticks at the cells."""
+    """Draw a state (None for the initial one), with a unit square for each cell and small tick labels."""
     state = _known(world, state)
     height, width = world.layout.cell_number.shape
     picture = draw(world.world_spec, state, tile=TILE) / 255
@@ -66,14 +67,14 @@ def draw_grid(ax: Axes, world: GridWorld, state: State | None, *, faded: bool = 
 
 
 def cell_points(ax: Axes, world: GridWorld) -> float:
-    """The side of a cell in points, roughly."""
+    """The approximate side of a cell in points."""
     height, width = world.layout.cell_number.shape
     across, down = size_in_points(ax)
     return min(across / width, down / height)
 
 
-def outline_goal(ax: Axes, goal: Any) -> None:
-    """Frame the cells of a reach goal; other goals have no place on the grid."""
+def outline_goal(ax: Axes, goal: Goal | None) -> None:
+    """Frame the cells of a reach goal; other goals are not drawn."""
     if not isinstance(goal, ReachGoal):
         return
     from matplotlib.patches import Rectangle
@@ -88,18 +89,18 @@ def outline_goal(ax: Axes, goal: Any) -> None:
     )  # fmt: skip
 
 
-def goal_label(goal: Any) -> str:
-    """A goal in few characters, for the title of a panel."""
+def goal_label(goal: Goal | None) -> str:
+    """A short name of a goal, for the title of a panel."""
     return f"goal {label_of(goal)}" if isinstance(goal, ReachGoal) else one_line(repr(goal))
 
 
-def in_words(text: str, goal: Any) -> str:
-    """A text with the short name of a goal that it mentions, as matplotlib draws it to the letter."""
+def in_words(text: str, goal: Goal | None) -> str:
+    """A text for matplotlib in which the goal's ``repr`` is replaced by its short name."""
     return plain(text if goal is None else text.replace(one_line(repr(goal)), goal_label(goal)))
 
 
 def _number_agents(ax: Axes, world: GridWorld, state: State) -> None:
-    """The number of each agent on a round plate of its colour, in a corner of its cell."""
+    """Write the number of each agent on a disc of its colour, in a corner of its cell."""
     from matplotlib.colors import to_rgb
 
     size = max(5.0, min(9.0, 0.24 * cell_points(ax, world)))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
+from empo_bi.analysis.plots.canvas import AxesArray, AxesLike, bare, expect, name_lines, over_levels, panels, title
 from empo_bi.analysis.plots.colours import agent_colour, colour, robots_colour
 from empo_bi.analysis.quantiles import weighted_quantiles
 from empo_bi.analysis.uncertainty import robot_entropy
@@ -16,11 +14,11 @@ from empo_bi.results.solution import Solution
 BAND = (0.1, 0.9)
 
 
-def plot_levels(solution: Solution, axes: Any = None) -> AxesArray:
-    r"""Draw how many states levels have, the humans' power in those that come about, and how undecided the robots are.
+def plot_levels(solution: Solution, axes: AxesLike = None) -> AxesArray:
+    r"""Draw, by level, the number of states, the humans' power under both policies, and the entropy of the robots' policy.
 
-    Power is shown as its mean under both policies, with a band that begins where the least tenth ends and ends where the
-    greatest tenth begins; the robots' mean entropy beside :math:`\ln R`, that of choosing among R profiles at random.
+    Power is shown as its mean with a band from the 10% to the 90% quantile; the robots' mean entropy is shown beside
+    :math:`\ln R`, that of a random choice among R profiles.
 
     Parameters
     ----------
@@ -61,14 +59,14 @@ def plot_levels(solution: Solution, axes: Any = None) -> AxesArray:
         end = int(level_T[known][-1])
         name_lines(power, [(end, float(x)) for x in mean_TH[end]], [f"human {human}" for human in solution.humans], colours)
     title(sizes, f"{solution.dag.n_states:,} states by level")
-    title(power, "power under both policies: mean, and a band without the least and the greatest tenth", size="small")
+    title(power, "power under both policies: mean, and a band from the 10% to the 90% quantile", size="small")
     return drawn
 
 
 def power_spread(solution: Solution) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(T + 1, H) each: mean, 10 % and 90 % quantile of power over what both policies come to; nan if all is terminal.
+    """(T + 1, H) each: mean, 10% and 90% quantile of power on each level under both policies.
 
-    States are weighted by their probability given that they are not terminal.
+    States are weighted by their probability, given that they are not terminal; nan if all are.
     """
     shape = (solution.dag.horizon + 1, len(solution.humans))
     mean_TH, low_TH, high_TH = (np.full(shape, np.nan) for _ in range(3))

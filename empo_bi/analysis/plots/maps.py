@@ -1,4 +1,4 @@
-"""Maps in colour, one or many with one scale: :func:`plot_map`, :func:`plot_maps`, :func:`plot_reached`."""
+"""Maps in colour, one or several with a common scale: :func:`plot_map`, :func:`plot_maps`, :func:`plot_reached`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from empo_bi.analysis.maps import CellMap, presence_map
-from empo_bi.analysis.plots.canvas import AxesArray, axes_or_new, expect, one_line, panels, plain, title
-from empo_bi.analysis.plots.colours import colour_scale, ink_on
+from empo_bi.analysis.plots.canvas import AxesArray, AxesLike, axes_or_new, expect, one_line, panels, plain, title
+from empo_bi.analysis.plots.colours import ColourMap, colour_scale, ink_on
 from empo_bi.analysis.plots.grid import FLOOR, cell_points, draw_grid, figure_size, goal_label, in_words, outline_goal
 from empo_bi.analysis.selection import level_number
+from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
 from empo_bi.world.encoding import State
 
@@ -21,29 +22,29 @@ if TYPE_CHECKING:
     from matplotlib.collections import QuadMesh
 
 OPACITY = 0.8
-READABLE = 4.5  # points; smaller numbers are left away
-TINY = 5e-4  # the scale of numbers of which four decimals would show hardly a digit
+READABLE = 4.5  # points; smaller numbers are left out
+TINY = 5e-4  # numbers below this would hardly show a digit in four decimals
 FROM = "power_map(solution, 0, 3)"
 
 
 def plot_map(
-    cell_map: CellMap, ax: Axes | None = None, *, vmin: float | None = None, vmax: float | None = None, cmap: Any = None,
-    numbers: bool | None = None, state: State | None = None,
+    cell_map: CellMap, ax: Axes | None = None, *, vmin: float | None = None, vmax: float | None = None,
+    cmap: ColourMap | None = None, numbers: bool | None = None, state: State | None = None,
 ) -> Axes:  # fmt: skip
-    """Draw a map: the grid, faded, and each cell's number as colour.
+    """Draw a map: the faded grid, and each cell's number as a colour.
 
     Parameters
     ----------
     cell_map : CellMap
-        What :func:`empo_bi.analysis.power_map` and its like return, or the difference of two, in which what is no more
-        than rounding is shown as 0.
+        From :func:`empo_bi.analysis.power_map` and similar functions, or the difference of two maps, in which rounding
+        errors are shown as 0.
     ax : Axes to draw into; None for a new figure
     vmin, vmax : range of the colours
-        By default from 0 to the greatest number; from the least for negative numbers; numbers of both signs have 0 in the
+        By default from 0 to the largest number; negative numbers start at the least; numbers of both signs have 0 in the
         middle.
     cmap : a colour map; by default viridis, and for numbers of both signs RdBu
-    numbers : whether to write them into the cells; None if they can be read there
-    state : what the grid shows; None for the initial state
+    numbers : whether to write numbers into the cells; None writes them if they are readable
+    state : the state that the grid shows; None for the initial state
     """
     expect(cell_map, CellMap, "cell_map", FROM)
     cell_map = cell_map.rounded_off()
@@ -56,18 +57,18 @@ def plot_map(
 
 
 def plot_maps(
-    maps: Iterable[CellMap], axes: Any = None, *, titles: Sequence[str] | None = None, columns: int | None = None,
-    vmin: float | None = None, vmax: float | None = None, cmap: Any = None, numbers: bool | None = None,
+    maps: Iterable[CellMap], axes: AxesLike = None, *, titles: Sequence[str] | None = None, columns: int | None = None,
+    vmin: float | None = None, vmax: float | None = None, cmap: ColourMap | None = None, numbers: bool | None = None,
     state: State | None = None,
 ) -> AxesArray:  # fmt: skip
-    """Draw several maps, of several levels or goals, say, with one scale of colours, so that they can be compared.
+    """Draw several maps, for example of several levels or goals, with one colour scale so that they can be compared.
 
     Parameters
     ----------
     maps : CellMaps of one world
-    axes : as many Axes; None for a new figure
-    titles : one for each map; None for what tells them apart, level, goal, quantity or horizon
-    columns : of the new figure; None for what makes it about as wide as a page
+    axes : one Axes for each map; None for a new figure
+    titles : one for each map; None for what distinguishes them: level, goal, quantity or horizon
+    columns : of the new figure; None for a figure about as wide as a page
     vmin, vmax, cmap, numbers, state : as in :func:`plot_map`
 
     Returns
@@ -80,11 +81,11 @@ def plot_maps(
     for one in maps:
         expect(one, CellMap, "one of maps", FROM)
     if columns is not None and columns < 1:
-        raise ValueError(f"columns={columns}; a figure has at least one")
+        raise ValueError(f"columns={columns}; give a number of columns, 1 or more")
     if titles is not None and len(titles) != len(maps):
         raise ValueError(f"titles has {len(titles)} entries for {len(maps)} maps; give one for each")
     if any(one.value_YX.shape != maps[0].value_YX.shape for one in maps):
-        raise ValueError("the maps are of grids of different sizes; draw those of each grid by themselves")
+        raise ValueError("the maps belong to grids of different sizes; draw the maps of each grid separately")
     maps, n = [one.rounded_off() for one in maps], len(maps)
     shape, size = _arranged(n, maps[0].value_YX.shape, columns)
     drawn = panels(axes, shape, size, n=n, is_grid=True)
@@ -100,16 +101,16 @@ def plot_maps(
     if axes is None:
         figure = drawn[0].figure
         figure.suptitle(common, fontsize="medium", x=0.01, ha="left")
-        figure.get_layout_engine().execute(figure)  # of several grids, drawing them once settles too little
+        figure.get_layout_engine().execute(figure)  # with several grids, one pass of the layout is not enough
     return drawn
 
 
 def plot_reached(
-    solution: Solution, agent: int, levels: Sequence[int] | None = None, axes: Any = None, **options: Any
+    solution: Solution, agent: int, levels: Sequence[int] | None = None, axes: AxesLike = None, **options: Any
 ) -> AxesArray:
     """Where an agent is, level by level, under both policies: :func:`plot_maps` of presence maps.
 
-    ``levels`` are by default six that are spread evenly; ``options`` are those of :func:`plot_maps`.
+    By default, ``levels`` are six evenly spaced levels; ``options`` are those of :func:`plot_maps`.
     """
     expect(solution, Solution, "solution", "solve(world)")
     if levels is None:
@@ -119,9 +120,10 @@ def plot_reached(
 
 
 def paint_map(
-    ax: Axes, cell_map: CellMap, vmin: float | None, vmax: float | None, cmap: Any, numbers: bool | None, state: State | None
-) -> QuadMesh:
-    """The faded grid with the colours, the goal's frame and the numbers on it."""
+    ax: Axes, cell_map: CellMap, vmin: float | None, vmax: float | None, cmap: ColourMap | None, numbers: bool | None,
+    state: State | None,
+) -> QuadMesh:  # fmt: skip
+    """Draw the faded grid with the colours, the goal's frame and the numbers on it."""
     draw_grid(ax, cell_map.world, state, faded=True)
     low, high, colours = colour_scale(cell_map.value_YX, vmin, vmax, cmap, is_change=cell_map.is_change)
     height, width = cell_map.value_YX.shape
@@ -137,7 +139,7 @@ def paint_map(
 
 def _write_numbers(ax: Axes, cell_map: CellMap, mesh: QuadMesh, numbers: bool | None) -> None:
     found = np.argwhere(np.isfinite(cell_map.value_YX))
-    most = float(np.abs(mesh.get_clim()).max())  # panels that share a scale write alike
+    most = float(np.abs(mesh.get_clim()).max())  # panels with the same scale use the same decimals
     texts = written(cell_map.value_YX[np.isfinite(cell_map.value_YX)], most)
     size = min(9.0, 1.5 * cell_points(ax, cell_map.world) / max([4, *map(len, texts)]))
     if numbers is False or (numbers is None and size < READABLE):
@@ -149,14 +151,14 @@ def _write_numbers(ax: Axes, cell_map: CellMap, mesh: QuadMesh, numbers: bool | 
         behind = OPACITY * rgb + (1 - OPACITY) * FLOOR
         ax.text(
             x, y, text, ha="center", va="center", fontsize=size, color=ink_on(behind), zorder=5,
-            path_effects=[withStroke(linewidth=1.6, foreground=(*behind, 0.85))],  # what lies below may be of any colour
+            path_effects=[withStroke(linewidth=1.6, foreground=(*behind, 0.85))],  # the picture below may have any colour
         )  # fmt: skip
 
 
-def written(value_M: Any, most: float) -> list[str]:
-    """Numbers with the decimals that suit a scale up to ``most``, without the zero before the point; a plain 0 is exact.
+def written(value_M: FloatArray, most: float) -> list[str]:
+    """Numbers with decimals that suit a scale up to ``most``, without the zero before the point; a plain 0 is exact.
 
-    There is no -.00: what is rounded to 0 has no sign. Where four decimals would show nothing, there are powers of ten.
+    Numbers that are rounded to 0 have no sign. If four decimals would show nothing, numbers have exponents.
     """
     if 0 < most < TINY:
         return [f"{value:.0e}".replace("e-0", "e-") if value else "0" for value in np.asarray(value_M).tolist()]
@@ -166,15 +168,15 @@ def written(value_M: Any, most: float) -> list[str]:
     return [text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text for text in texts]
 
 
-def _colour_bar(ax: Axes, beside: list[Any], mesh: QuadMesh, label: str) -> None:
+def _colour_bar(ax: Axes, beside: list[Axes], mesh: QuadMesh, label: str) -> None:
     bar = ax.figure.colorbar(mesh, ax=beside, label=label, shrink=0.85, pad=0.02, aspect=25)
-    bar.ax.set_facecolor(tuple(FLOOR.tolist()))  # the colours are not opaque and lie on the floor in the grid
+    bar.ax.set_facecolor(tuple(FLOOR.tolist()))  # colours are translucent and lie on the floor in the grid
     bar.ax.tick_params(labelsize="small")
     bar.outline.set_visible(False)
 
 
 def _arranged(n: int, grid: tuple[int, ...], columns: int | None) -> tuple[tuple[int, int], tuple[float, float]]:
-    """Rows and columns for n panels, and the size of their figure, about as wide as a page, in inches."""
+    """Rows and columns for n panels, and the size in inches of their figure, about as wide as a page."""
     height, width = grid
     cell = max(0.25, 2.5 / max(height, width))
     if columns is None:
@@ -194,12 +196,12 @@ def _what(maps: list[CellMap]) -> str:
     """What maps have in common, in a few words."""
     if _same(maps, "quantity"):
         return in_words(maps[0].quantity, maps[0].goal)
-    said = {plain(one.quantity.replace(one_line(repr(one.goal)), "the goal")) for one in maps}
-    return said.pop() if len(said) == 1 else "value"
+    texts = {plain(one.quantity.replace(one_line(repr(one.goal)), "the goal")) for one in maps}
+    return texts.pop() if len(texts) == 1 else "value"
 
 
 def _panel_names(maps: list[CellMap]) -> tuple[str, list[str]]:
-    """What all maps have in common, and what each of them is besides that."""
+    """What all maps have in common, and what distinguishes each of them."""
     goals = [one.goal for one in maps]
     by_goal = not _same(maps, "quantity") and None not in goals and len(set(goals)) == len(goals)
     parts = {
@@ -210,7 +212,7 @@ def _panel_names(maps: list[CellMap]) -> tuple[str, list[str]]:
     }
     shared = {name: part[0] for name, part in parts.items() if len(set(part)) == 1}
     own = zip(*[part for name, part in parts.items() if name not in shared], strict=True)
-    shared.pop("horizon", None)  # goes without saying
+    shared.pop("horizon", None)  # needs no mention
     how = shared.pop("how", "")
     common = ", ".join([_what(maps)] * by_goal + list(shared.values()))
     names = [", ".join(texts) for texts in own] or [""] * len(maps)

@@ -1,4 +1,4 @@
-"""How likely something has happened by when: :func:`plot_probability_by_time`."""
+"""The probability that events have happened by each time: :func:`plot_probability_by_time`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from empo_bi.results.solution import Solution
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STYLES = ("-", "--", ":", "-.")  # when colours begin anew
+STYLES = ("-", "--", ":", "-.")  # the next one each time the colours start over
 
 
 def plot_probability_by_time(
     solution: Solution, events: Event | Sequence[Event], labels: Sequence[str] | None = None, ax: Axes | None = None, *,
     colours: Sequence[str] | None = None,
 ) -> Axes:  # fmt: skip
-    """Draw how likely each event has happened by each level, under both policies.
+    """Draw the probability that each event has happened by each level, under both policies.
 
     Parameters
     ----------
     solution : Solution, with both phases
     events : an event or a list of them, as in :func:`empo_bi.probability_by_time`
-    labels : a name for each; by default what it calls itself
+    labels : a name for each event; by default its own name
     ax : Axes to draw into; None for a new figure
-    colours : one for each, such as ``agent_colour(0)``; by default those of the palette, in its order
+    colours : one for each event, such as ``agent_colour(0)``; by default the palette's, in order
     """
     expect(solution, Solution, "solution", "solve(world)")
     events = list(events) if isinstance(events, Sequence) else [events]

@@ -1,27 +1,30 @@
-"""How things go along a trajectory: :func:`plot_course`."""
+"""Values along a trajectory: :func:`plot_course`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, over_levels, panels, title
+from empo_bi.analysis.plots.canvas import AxesArray, AxesLike, bare, expect, name_lines, over_levels, panels, title
 from empo_bi.analysis.plots.colours import agent_colour, text_colour
 from empo_bi.analysis.trajectory import Course
 
-TOLD = 3  # so many goals that are attained at once are told by their numbers
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NUMBERED = 3  # up to this many goals attained at once are shown by their numbers
 
 
-def plot_course(course: Course, axes: Any = None) -> AxesArray:
+def plot_course(course: Course, axes: AxesLike = None) -> AxesArray:
     """Draw the humans' power, the goals that they attain, and the robot's reward and value along a trajectory.
 
-    A goal is marked where it is attained for the first time, by its number in ``solution.goals[human]``. Terminal states,
-    in which there is no power and no reward, have no point there.
+    A goal is marked where it is first attained, with its number in ``solution.goals[human]``. Terminal states have no power
+    and no reward, so these lines end before them.
 
     Parameters
     ----------
-    course : Course, of states on levels that ascend
+    course : Course, of states on ascending levels
     axes : 4 Axes, for power, goals, reward and value; None for a new figure
 
     Returns
@@ -30,7 +33,7 @@ def plot_course(course: Course, axes: Any = None) -> AxesArray:
     """
     expect(course, Course, "course", "course_of(solution, solution.rollouts(1).states(0))")
     if (np.diff(course.level_N) <= 0).any():
-        raise ValueError(f"the states are on levels {course.level_N.tolist()}; a course is drawn of levels that ascend")
+        raise ValueError(f"the states are on levels {course.level_N.tolist()}; give states on ascending levels")
     n_humans = len(course.humans)
     ratios = [2.4, 0.35 + 0.3 * n_humans, 1.2, 1.2]
     power, goals, reward, value = drawn = panels(
@@ -63,12 +66,12 @@ def plot_course(course: Course, axes: Any = None) -> AxesArray:
     return drawn
 
 
-def _mark_goals(ax: Any, course: Course, colours: list[str], names: list[str]) -> None:
+def _mark_goals(ax: Axes, course: Course, colours: list[str], names: list[str]) -> None:
     first_NHG = course.attained_NHG & (np.cumsum(course.attained_NHG, axis=0) == 1)
     for h, colour in enumerate(colours):
         for i in np.flatnonzero(first_NHG[:, h].any(axis=1)).tolist():
             goal_M = np.flatnonzero(first_NHG[i, h]).tolist()
-            text = ", ".join(map(str, goal_M)) if len(goal_M) <= TOLD else f"{len(goal_M)} goals"
+            text = ", ".join(map(str, goal_M)) if len(goal_M) <= NUMBERED else f"{len(goal_M)} goals"
             ax.scatter(course.level_N[i], h, color=colour, marker="D", s=26, zorder=3)
             ax.annotate(text, (course.level_N[i], h), (5, 0), textcoords="offset points", va="center", fontsize="x-small")
     ax.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6))
