@@ -8,9 +8,9 @@ from operator import index
 import numpy as np
 
 from empo_bi.analysis.selection import goal_place
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray, IndexArray
 
 
 def agent_number(solution: Solution, agent: int) -> int:

@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import IndexArray
 from empo_bi.results.solution import Solution
-from empo_bi.world.expand import KeyArray
+from empo_bi.types import IndexArray, KeyArray
 
 
 def shared_places(first: Solution, second: Solution, t: int) -> tuple[IndexArray, IndexArray]:

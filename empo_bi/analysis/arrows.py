@@ -18,10 +18,10 @@ import numpy as np
 from empo_bi.analysis.agent_policy import policies_of
 from empo_bi.analysis.maps import Others, map_states
 from empo_bi.analysis.selection import REACHED, goal_place
-from empo_bi.dag.slices import FloatArray
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray
 from empo_bi.world.codes import DIRECTION_VECTORS
 from empo_bi.world.gridworld import GridWorld
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.slices import BoolArray
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.fixed_goals import PursuedGoals
@@ -17,6 +16,7 @@ from empo_bi.results.goal_names import label_of
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.results.solution import Solution
 from empo_bi.results.state_report import GoalRow
+from empo_bi.types import BoolArray
 from empo_bi.world.as_model import Model
 from empo_bi.world.goals import ReachGoal
 

@@ -16,7 +16,8 @@ from xarray.backends import BackendArray
 
 from empo_bi.analysis import xarray_internals as indexing
 from empo_bi.analysis.quantities import Source, trim_after
-from empo_bi.dag.slices import Bodies, IndexArray, bodies_from
+from empo_bi.dag.slices import bodies_from
+from empo_bi.types import Bodies, IndexArray
 
 Array = npt.NDArray[np.number]
 

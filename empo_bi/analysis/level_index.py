@@ -16,7 +16,7 @@ from xarray.backends import BackendArray
 
 from empo_bi.analysis import xarray_internals as indexing
 from empo_bi.analysis.xarray_internals import IndexSelResult
-from empo_bi.dag.slices import IndexArray
+from empo_bi.types import IndexArray
 
 OTHER_LEVELS = "the levels differ, and different levels have different states; select the same levels on both sides"
 

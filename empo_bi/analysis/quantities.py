@@ -12,11 +12,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, as_array
+from empo_bi.dag.slices import as_array
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.machine import trim
 from empo_bi.store.solved_levels import rows_at
-from empo_bi.world.expand import KeyArray
+from empo_bi.types import Bodies, FloatArray, IndexArray, KeyArray
 from empo_bi.world.fields import StateFields
 
 Array = npt.NDArray[np.number]

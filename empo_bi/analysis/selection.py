@@ -6,9 +6,9 @@ from operator import index
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray
 from empo_bi.results.goal_names import GoalLike, goal_number
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray
 
 REACHED = "reached"  # how states of a level are weighted: by their probability under both policies, or equally
 MEAN = "mean"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import index as as_integer
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +24,17 @@ from empo_bi.analysis.quantities import (
     trim_after,
     why_left_out,
 )
-from empo_bi.dag.slices import Bodies, IndexArray, as_array, bodies_from
+from empo_bi.dag.slices import as_array, bodies_from
 from empo_bi.results.goal_names import GoalLike, goal_number
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.extras import needed
 from empo_bi.runtime.wording import did_you_mean, short_repr
+from empo_bi.types import Array, Bodies, IndexArray
 
 if TYPE_CHECKING:
     import pandas
 
 MAX_ROWS = 2_000_000
-Array = npt.NDArray[Any]  # numbers, or states as objects
 Pieces = Callable[[int, Bodies], Iterator[tuple[Where, Array]]]  # of a level, for the states at some places
 Column = Union[Array, "pandas.Categorical"]
 Goals = GoalLike | Iterable[GoalLike]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.solution import Solution
+from empo_bi.types import BoolArray, FloatArray, IndexArray
 
 
 @dataclass(frozen=True)

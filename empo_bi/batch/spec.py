@@ -18,8 +18,8 @@ from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.byte_sizes import Size, parse_size
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.solving.run_manifest_rules import KEEPS
-from empo_bi.store.small_files import Json
 from empo_bi.sweep.phases import PRECISIONS
+from empo_bi.types import Json
 from empo_bi.world.lint import KNOWN_KEYS
 from empo_bi.world.yaml_text import KeyPath, load_yaml, place_of_key, read_text
 

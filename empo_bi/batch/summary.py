@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from empo_bi.results.solution import Solution
-from empo_bi.store.small_files import Json
+from empo_bi.types import Json
 
 
 def columns_of(solution: Solution, *, per_goal: bool) -> Json:

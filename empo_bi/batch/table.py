@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.small_files import Folder
+from empo_bi.types import Json
 
 if TYPE_CHECKING:
     import pandas

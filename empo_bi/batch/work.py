@@ -36,9 +36,10 @@ from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.solving.options import Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest_rules import KEEPS
-from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
 from empo_bi.store.solved_levels import ARRAYS
+from empo_bi.types import Json
 
 # DAGs up to this size stay in memory: enumerating them again takes less time than opening a store, and a killed pass over
 # them loses little.

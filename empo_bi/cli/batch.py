@@ -12,7 +12,7 @@ from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Size
 
 if TYPE_CHECKING:
-    from empo_bi.store.records import Json
+    from empo_bi.types import Json
 
 
 @click.command(short_help="Run many worlds, horizons and parameters; resumable, with a table.")

@@ -26,7 +26,7 @@ from empo_bi.cli.values import Numbers, Pairs, Size
 
 if TYPE_CHECKING:
     from empo_bi.planner.plan import Horizon, Plan, Way
-    from empo_bi.store.records import Json
+    from empo_bi.types import Json
 
 
 @click.command(short_help="Predict states, memory, disk and time; recommend a way to run.")

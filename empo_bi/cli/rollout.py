@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from empo_bi.problem.protocols import Goal
     from empo_bi.results.rollouts import Rollouts
     from empo_bi.results.solution import Solution
-    from empo_bi.store.records import Json
+    from empo_bi.types import Json
 
 PRINTED = 3  # episodes that are printed step by step if there are more
 

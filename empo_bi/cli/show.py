@@ -15,7 +15,8 @@ from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from empo_bi.store.small_files import Folder, Json
+    from empo_bi.store.small_files import Folder
+    from empo_bi.types import Json
 
 DAMAGED = "damaged"
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from empo_bi.problem.params import Params
     from empo_bi.results.solution import Solution
     from empo_bi.results.state_report import StateReport
-    from empo_bi.store.records import Json
+    from empo_bi.types import Json
     from empo_bi.world.gridworld import GridWorld
 
 

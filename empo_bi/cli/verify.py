@@ -13,7 +13,7 @@ from empo_bi.cli.output import echo, print_json
 from empo_bi.errors import DamagedStoreError
 
 if TYPE_CHECKING:
-    from empo_bi.store.records import Json
+    from empo_bi.types import Json
 
 
 @click.command(short_help="Re-check all checksums of what is on disk.")

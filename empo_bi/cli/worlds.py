@@ -18,7 +18,7 @@ from empo_bi.cli.values import Pairs
 from empo_bi.runtime.printable import one_line
 
 if TYPE_CHECKING:
-    from empo_bi.store.records import Json
+    from empo_bi.types import Json
     from empo_bi.world.gridworld import GridWorld
 
 _FACING = ("east", "south", "west", "north")

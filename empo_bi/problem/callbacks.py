@@ -13,13 +13,13 @@ from typing import TypeVar
 import numpy as np
 
 from empo_bi.dag.level_blocks import Block
-from empo_bi.dag.slices import ByteArray, FloatArray
 from empo_bi.errors import InvalidWorldError
 from empo_bi.problem.goal_columns import Columns
 from empo_bi.problem.params import Belief
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import JointPrior, State
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import ByteArray, FloatArray
 from empo_bi.world.as_model import Model
 
 Answer = TypeVar("Answer")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.runtime.wording import short_repr
-from empo_bi.store.small_files import Json
+from empo_bi.types import Json
 
 Belief = Callable[[Any, int, int], Sequence[tuple[float, Sequence[int]]]]
 

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from empo_bi._version import __version__
 from empo_bi.analysis.agent_policy import marginal_policy
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.protocols import Goal
 from empo_bi.report.pictures import COLUMNS, TILE, data_url, pictures_of
@@ -25,7 +24,7 @@ from empo_bi.report.steps import Steps, steps_of
 from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
-from empo_bi.store.records import Json
+from empo_bi.types import FloatArray, IndexArray, Json
 from empo_bi.world.encoding import State
 from empo_bi.world.goals import ReachGoal
 

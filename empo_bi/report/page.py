@@ -13,7 +13,7 @@ from importlib.resources import files
 from empo_bi.report.content import Content
 from empo_bi.report.packing import packed
 from empo_bi.runtime.wording import counted
-from empo_bi.store.records import Json
+from empo_bi.types import Json
 
 BOARD_TILE = 64  # pixels of a cell, if there is room for that
 

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block, LevelBlocks
-from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, SuccessorArray, as_array
+from empo_bi.dag.slices import as_array
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.params import Params
 from empo_bi.sweep.phases import HumanPhase, Setting, Work, continuation_rows
+from empo_bi.types import Bodies, FloatArray, IndexArray, SuccessorArray
 
 FloatingArray = npt.NDArray[np.floating]  # in the type of arithmetic or of storage
 ValuesOf = Callable[[int], FloatingArray]

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.slices import FloatArray
 from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.sweep.formulas import normalised
+from empo_bi.types import FloatArray
 
 Profile = tuple[float, list[int]]  # a probability, and an action of each human
 GoalPolicies = Mapping[int, Mapping[Goal, npt.ArrayLike]]  # by human and goal

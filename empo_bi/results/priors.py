@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.slices import FloatArray
 from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.problem.params import Params
 from empo_bi.problem.protocols import Goal, GoalGenerator, JointPrior
 from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import FloatArray
 
 
 class CallablePrior(HumanPolicyPrior):

@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS
-from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.protocols import Goal
@@ -32,6 +31,7 @@ from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.hooks import provided
 from empo_bi.sweep.formulas import discounts, duration_weights
+from empo_bi.types import BoolArray, ByteArray, FloatArray, IndexArray
 
 NONE = -1  # after the end
 

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import Block, LevelBlocks
-from empo_bi.dag.slices import Bodies, FloatArray, IndexArray
 from empo_bi.errors import StoreError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.memory.profiler import MemoryProfiler
@@ -35,6 +34,7 @@ from empo_bi.runtime.hooks import provided
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import formulas
 from empo_bi.sweep.phases import Setting
+from empo_bi.types import Bodies, FloatArray, IndexArray
 from empo_bi.world.as_model import Model
 
 if TYPE_CHECKING:

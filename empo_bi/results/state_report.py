@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray
 from empo_bi.problem.protocols import Goal
+from empo_bi.types import FloatArray
 
 # A goal, its weight, its value in phase 1, its value with the robot, action probabilities.
 GoalRow = tuple[Goal, float, float, float, FloatArray]

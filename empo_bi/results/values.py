@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from empo_bi.dag.slices import FloatArray
+from empo_bi.types import FloatArray
 
 
 class ByLevel(Sequence[FloatArray]):

@@ -10,12 +10,12 @@ from typing import TypeVar
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.errors import InvalidStateError
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.human_policies import HumanPolicies
+from empo_bi.types import FloatArray, IndexArray
 
 REMEMBERED = 512  # entries
 CHUNK = 1024  # states whose entries are made together in iterations

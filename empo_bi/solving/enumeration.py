@@ -36,7 +36,7 @@ from empo_bi.runtime.progress import level_bar
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.options import Resources, Storage, resources_from
 from empo_bi.store.layout import FORMAT, VERSION
-from empo_bi.store.small_files import Json
+from empo_bi.types import Json
 from empo_bi.world.array_world import NumberedStates
 from empo_bi.world.as_model import UNKNOWN, Model, as_model
 from empo_bi.world.model import World

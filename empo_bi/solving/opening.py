@@ -20,9 +20,10 @@ from empo_bi.solving.options import Resources, Roles, Storage
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest import openable, read_manifest
 from empo_bi.solving.world_reference import WorldReference
-from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, inside
 from empo_bi.store.solved_levels import ARRAYS
+from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
 from empo_bi.world.model import World
 

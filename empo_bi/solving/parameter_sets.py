@@ -14,11 +14,11 @@ from empo_bi.solving.memory_advice import give_back, owners, sweep_sizes
 from empo_bi.solving.options import Resources
 from empo_bi.solving.problem import Problem
 from empo_bi.solving.stored_results import StoredResults
-from empo_bi.store.small_files import Json
 from empo_bi.store.solved_levels import SolvedLevels
 from empo_bi.sweep.backward_pass import SolveTask, Sweep
 from empo_bi.sweep.memory_model import SweepSizes
 from empo_bi.sweep.phases import HumanPhase, RobotPhase, Setting
+from empo_bi.types import Json
 
 Results = dict[int, SolvedLevels]  # by the number of the set of parameters
 

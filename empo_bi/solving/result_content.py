@@ -6,10 +6,10 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.runtime.digests import digest_of
 from empo_bi.solving.problem import Problem
-from empo_bi.store.small_files import Json
 from empo_bi.store.solution_folders import durations_key
 from empo_bi.store.solved_levels import ARRAYS
 from empo_bi.sweep.phases import Setting
+from empo_bi.types import Json
 
 
 def description(problem: Problem, dag: Dag, setting: Setting) -> Json:

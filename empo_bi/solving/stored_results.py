@@ -13,7 +13,6 @@ from empo_bi.solving import result_content
 from empo_bi.solving.options import Storage
 from empo_bi.solving.problem import Problem
 from empo_bi.solving.result_content import ResultContent
-from empo_bi.store.small_files import Json
 from empo_bi.store.solution_folders import (
     ARCHIVES,
     SolutionFolders,
@@ -24,6 +23,7 @@ from empo_bi.store.solution_folders import (
 )
 from empo_bi.store.solved_levels import SolvedLevels
 from empo_bi.sweep.phases import Setting
+from empo_bi.types import Json
 
 
 def archive_folder(storage: Storage, phase_2: bool) -> Path:

@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from empo_bi.dag.level_blocks import NO_FLOATS, RestingBlock
-from empo_bi.dag.slices import IndexArray, SuccessorArray
 from empo_bi.runtime.blocks import active_cluster
-from empo_bi.store.solved_levels import Array, Arrays
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.sweep.phase_pairs import Pair, distinct, phases_of, run_block
 from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, StateInputs, Work
 from empo_bi.sweep.undefined_values import StateTrouble
 from empo_bi.sweep.value_tables import RowPlan
+from empo_bi.types import Array, Arrays, IndexArray, SuccessorArray
 from empo_bi.world.as_model import Model
 
 FEWEST_STATES = 4096  # of a level that is worth sending, if only kernels compute it

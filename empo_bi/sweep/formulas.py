@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from empo_bi.dag.slices import BoolArray, FloatArray
+from empo_bi.types import BoolArray, FloatArray
 
 # --- time -------------------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from empo_bi.store.solved_levels import Array
 from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, TooSmallForSingle, Work
+from empo_bi.types import Array
 
 Item = TypeVar("Item")
 

@@ -8,19 +8,18 @@ from typing import TypedDict
 import numpy as np
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
-from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, SuccessorArray
 from empo_bi.problem.callbacks import beliefs_of, durations_of, joint_policies_of
 from empo_bi.problem.goal_columns import Columns, GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import JointPrior, State
-from empo_bi.store.solved_levels import Array, Arrays
 from empo_bi.sweep import formulas
 from empo_bi.sweep.continuation import ATTAINED
 from empo_bi.sweep.float16 import put_rows
 from empo_bi.sweep.kernels import OK, human_block, robot_block
 from empo_bi.sweep.undefined_values import StateTrouble, parameter_at_fault, too_large
 from empo_bi.sweep.value_tables import RowPlan, Table
+from empo_bi.types import Array, Arrays, BoolArray, ByteArray, FloatArray, IndexArray, SuccessorArray
 from empo_bi.world.as_model import Model
 
 NO_JOINT_MU, NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import EmpoError, EmpoOverflowError, GoalError
 from empo_bi.problem.params import Params
 from empo_bi.runtime.wording import short_repr
 from empo_bi.sweep import formulas
+from empo_bi.types import FloatArray
 
 _LARGEST_EXPONENT = 690.0  # beyond which an exponential is 0
 

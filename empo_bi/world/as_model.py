@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import KeyArray
 from empo_bi.world.array_world import ArrayWorld
-from empo_bi.world.expand import KeyArray
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.model import State, Transitions

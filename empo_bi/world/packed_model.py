@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from empo_bi.types import KeyArray
 from empo_bi.world.array_world import ArrayWorld
-from empo_bi.world.expand import KeyArray
 from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import WorldGoalGenerator
 from empo_bi.world.gridworld import GridWorld

@@ -16,7 +16,7 @@ from empo_bi.runtime.wording import short_repr
 from empo_bi.world.model import State, Transitions, WorldModel
 
 if TYPE_CHECKING:
-    from empo_bi.world.expand import KeyArray
+    from empo_bi.types import KeyArray
     from empo_bi.world.fields import StateFields
     from empo_bi.world.gridworld import GridWorld
     from empo_bi.world.packed import PackedWorld

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.analysis.plots.colours import readable
-from empo_bi.dag.slices import FloatArray
 from empo_bi.runtime.extras import needed
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

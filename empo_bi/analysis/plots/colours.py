@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap

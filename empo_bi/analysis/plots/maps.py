@@ -13,8 +13,8 @@ from empo_bi.analysis.plots.canvas import AxesArray, AxesLike, axes_or_new, expe
 from empo_bi.analysis.plots.colours import ColourMap, colour_scale, ink_on
 from empo_bi.analysis.plots.grid import FLOOR, cell_points, draw_grid, figure_size, goal_label, in_words, outline_goal
 from empo_bi.analysis.selection import level_number
-from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray
 from empo_bi.world.encoding import State
 
 if TYPE_CHECKING:
