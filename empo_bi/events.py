@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import BoolArray, IndexArray, as_array
+from empo_bi.dag.slices import as_array
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import BoolArray, IndexArray
 from empo_bi.world.fields import StateFields, rectangle
 from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
 from empo_bi.world.gridworld import GridWorld

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-FloatArray = npt.NDArray[np.float64]
+from empo_bi.types import FloatArray
+
 QUANTECON_MISSING = "quantecon is not installed: pip install 'empo-bi[peers]'"
 
 

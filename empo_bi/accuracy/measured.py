@@ -17,7 +17,6 @@ import numpy.typing as npt
 from empo_bi.accuracy.human_bounds import human_bounds
 from empo_bi.accuracy.robot_bounds import robot_bounds
 from empo_bi.dag.level_blocks import Block
-from empo_bi.dag.slices import FloatArray
 from empo_bi.problem.callbacks import beliefs_of, joint_policies_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.error_bounds import QUANTITIES
@@ -26,6 +25,7 @@ from empo_bi.runtime.progress import level_bar
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, Work, put_terminal, span_of, spans_of
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
+from empo_bi.types import FloatArray
 
 SAFETY = 1.001  # bounds are sums with rounding errors themselves
 _STEEP = 690.0  # a rate of discount beyond which the engine's factor is not the exact one any more

@@ -10,8 +10,8 @@ import numpy as np
 
 from empo_bi.analysis.selection import goal_place
 from empo_bi.dag.python_world import n_agents_of
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray, IndexArray
 
 
 def agent_number(solution: Solution, agent: int) -> int:

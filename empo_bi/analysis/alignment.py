@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import IndexArray
 from empo_bi.results.solution import Solution
-from empo_bi.world.expand import KeyArray
+from empo_bi.types import IndexArray, KeyArray
 from empo_bi.world.gridworld import GridWorld
 
 

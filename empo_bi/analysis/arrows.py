@@ -19,8 +19,8 @@ import numpy as np
 from empo_bi.analysis.agent_policy import policies_of
 from empo_bi.analysis.maps import Others, considered
 from empo_bi.analysis.selection import REACHED, goal_place
-from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray
 from empo_bi.world.codes import DIRECTION_VECTORS
 from empo_bi.world.gridworld import GridWorld
 

@@ -24,8 +24,8 @@ from empo_bi.analysis.decisions import Decision, decision_at
 from empo_bi.analysis.ranking import smallest
 from empo_bi.analysis.selection import REACHED, weights_of
 from empo_bi.analysis.uncertainty import divergence_of_logits, log_policy, shared_logits
-from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray
 
 ROUNDING = 1e-12  # decisions that differ by less are the same
 

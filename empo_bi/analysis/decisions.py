@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from empo_bi.analysis.quantities import robot_profile_names
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import FloatArray, IndexArray
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from empo_bi.analysis.quantities import Source, trim_after
-from empo_bi.dag.slices import Bodies, IndexArray, bodies_from
-
-Array = npt.NDArray[Any]
+from empo_bi.dag.slices import bodies_from
+from empo_bi.types import Array, Bodies, IndexArray
 
 
 class LevelledArray(BackendArray):

@@ -15,7 +15,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 from xarray.core.indexing import IndexSelResult
 
-from empo_bi.dag.slices import IndexArray
+from empo_bi.types import IndexArray
 
 
 class LevelIndex(xarray.Index):

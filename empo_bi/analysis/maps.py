@@ -17,8 +17,8 @@ import numpy as np
 
 from empo_bi.analysis.agent_policy import agent_number
 from empo_bi.analysis.selection import MEAN, REACHED, goal_place, human_place, level_number, weights_of
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray, IndexArray
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
 

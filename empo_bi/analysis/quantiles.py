@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray
+from empo_bi.types import FloatArray
 
 ROUNDING = 1e-12  # of a share, when a quantile falls on the border between two numbers
 

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.dag.python_world import action_names_of
-from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, as_array
+from empo_bi.dag.slices import as_array
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.machine import trim
 from empo_bi.store.solved_levels import rows_at
+from empo_bi.types import Array, Bodies, FloatArray, IndexArray
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
 
-Array = npt.NDArray[Any]
 Where = slice | IndexArray  # which of the states that were asked for
 STATES_AT_A_TIME = 1 << 16  # whose fields are read together
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from empo_bi.analysis.selection import human_place, level_number
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray, IndexArray
 
 
 @dataclass(frozen=True)

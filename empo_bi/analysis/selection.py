@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray
 from empo_bi.results.goal_names import goal_number
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray
 
 REACHED = "reached"  # how states of a level are weighted
 MEAN = "mean"

@@ -7,7 +7,6 @@ from operator import index as as_integer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.analysis.quantities import (
     QUANTITIES,
@@ -22,17 +21,17 @@ from empo_bi.analysis.quantities import (
     trim_after,
     why_left_out,
 )
-from empo_bi.dag.slices import Bodies, IndexArray, as_array, bodies_from
+from empo_bi.dag.slices import as_array, bodies_from
 from empo_bi.results.goal_names import goal_number
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.extras import needed
 from empo_bi.runtime.wording import did_you_mean, short_repr
+from empo_bi.types import Array, Bodies, IndexArray
 
 if TYPE_CHECKING:
     import pandas
 
 MAX_ROWS = 2_000_000
-Array = npt.NDArray[Any]
 
 
 def table_of(

@@ -19,8 +19,8 @@ import numpy as np
 from empo_bi.analysis.agent_policy import policies_of
 from empo_bi.analysis.alignment import shared_places
 from empo_bi.analysis.selection import REACHED, goal_place, human_place, weights_of
-from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import BoolArray, FloatArray, IndexArray
 
 
 def robot_entropy(solution: Solution, *, over: str = REACHED) -> FloatArray:

@@ -26,8 +26,9 @@ from empo_bi.runtime.progress import run_bar, say
 from empo_bi.runtime.wording import counted
 from empo_bi.solving import run_manifest
 from empo_bi.solving.run_manifest_rules import KEEPS
-from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
+from empo_bi.types import Json
 
 DEATHS_IN_VAIN = 3  # of workers, in a row, before any of them has begun a run
 TABLE_SECONDS = 60  # from one writing of the table to the next while runs go on

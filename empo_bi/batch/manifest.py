@@ -22,7 +22,7 @@ from empo_bi.problem.params import Params
 from empo_bi.runtime.machine import available_and_total
 from empo_bi.solving.run_manifest import FAILED, FINISHED, FORMAT, RUNNING, VERSION
 from empo_bi.solving.run_manifest_rules import KEEPS
-from empo_bi.store.small_files import Json
+from empo_bi.types import Json
 
 OUTDATED = "outdated"  # of rows: finished, and something more is asked for now
 

@@ -13,7 +13,7 @@ from empo_bi.batch.spec import BatchSpec
 from empo_bi.problem.params import Params
 from empo_bi.runtime.digests import digest_of
 from empo_bi.solving.world_reference import WorldReference
-from empo_bi.store.small_files import Json
+from empo_bi.types import Json
 
 
 @dataclass(frozen=True, eq=False)

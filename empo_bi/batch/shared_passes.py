@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from empo_bi.batch.runs import Run
 from empo_bi.batch.work import RUNS_AT_ONCE, BatchSettings, Pass
 from empo_bi.solving.run_manifest_rules import KEEPS
-from empo_bi.store.small_files import Json
 from empo_bi.store.solution_folders import is_url
+from empo_bi.types import Json
 
 
 def passes_of(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.results.solution import Solution
-from empo_bi.store.small_files import Json
+from empo_bi.types import Json
 
 
 def columns_of(solution: Solution, *, per_goal: bool) -> Json:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.small_files import Folder
+from empo_bi.types import Json
 
 # Columns that depend on machine and moment; all others are the same whenever and wherever a batch runs.
 VOLATILE = ("enumerate_seconds", "solve_seconds", "metric_seconds", "runs_in_pass", "peak_bytes", "host")

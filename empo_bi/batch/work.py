@@ -34,9 +34,10 @@ from empo_bi.solving import run_manifest
 from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest_rules import KEEPS
-from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
 from empo_bi.store.solved_levels import ARRAYS
+from empo_bi.types import Json
 
 # DAGs up to this size are enumerated again in less time than a store of theirs takes to be opened, and passes over them
 # are over before anybody could kill them with much loss: they stay in memory.

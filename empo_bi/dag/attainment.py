@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.slices import ByteArray
 from empo_bi.dag.world_fingerprint import key_of
-from empo_bi.world.expand import KeyArray
+from empo_bi.types import ByteArray, KeyArray
 from empo_bi.world.goals import (
     DeterministicGoalGenerator,
     ReachCellGoal,

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.dag.levels import Levels
-from empo_bi.dag.slices import Bodies, BodySlice, ByteArray, IndexArray, LevelSlice, as_array, places_in, transitions_of
+from empo_bi.dag.slices import BodySlice, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.dag.state_index import KeyStateIndex, ListStateIndex, SharedStateIndex, StateIndex, StateKeys
 from empo_bi.errors import InvalidStateError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.runtime.hooks import provided
 from empo_bi.runtime.wording import counted, short_repr
-from empo_bi.world.expand import KeyArray
+from empo_bi.types import Bodies, ByteArray, IndexArray, KeyArray
 from empo_bi.world.packed import PackedWorld
 
 ATTAINED = ("members", "added", "attained")  # arrays of a slice that tell where goals are attained

@@ -13,14 +13,10 @@ import numpy.typing as npt
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.python_explorer import PythonExplorer
-from empo_bi.dag.slices import (
-    BodySlice,
-    BoolArray,
-    IndexArray,
-    bodies_from,
-)
+from empo_bi.dag.slices import BodySlice, bodies_from
 from empo_bi.errors import InvalidWorldError
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import BoolArray, IndexArray
 
 
 class DerivedExplorer(PythonExplorer):

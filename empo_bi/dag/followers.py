@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.runtime.jit import kernel
-
-IndexArray = npt.NDArray[np.int64]
+from empo_bi.types import IndexArray
 
 
 class Followers:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.runtime.jit import inlined, kernel
-from empo_bi.world.expand import KeyArray, hash_of
+from empo_bi.types import KeyArray
+from empo_bi.world.expand import hash_of
 
 _FIRST_ROWS = 1 << 10
 EMPTY = 0  # in the last column of the table, where known keys have their number + 1

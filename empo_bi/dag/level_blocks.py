@@ -14,16 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import (
-    BodySlice,
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    SuccessorArray,
-    as_array,
-    places_in,
-    widened,
-)
+from empo_bi.dag.slices import BodySlice, as_array, places_in, widened
+from empo_bi.types import BoolArray, FloatArray, IndexArray, SuccessorArray
 
 NO_FLOATS = np.empty(0, dtype=np.float64)
 _NO_STARTS = np.empty(0, dtype=np.int64)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from empo_bi.dag.followers import Followers
-from empo_bi.dag.slices import Bodies, BodySlice, IndexArray
+from empo_bi.dag.slices import BodySlice
+from empo_bi.types import Bodies, IndexArray
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,13 @@ from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.reach import successors_of
-from empo_bi.dag.slices import Bodies, BodySlice, SliceBuilder, as_array, bodies_from
+from empo_bi.dag.slices import BodySlice, SliceBuilder, as_array, bodies_from
 from empo_bi.dag.spill import SpillLimit
 from empo_bi.errors import TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
-from empo_bi.world.expand import Expansion, KeyArray
+from empo_bi.types import Bodies, KeyArray
+from empo_bi.world.expand import Expansion
 from empo_bi.world.packed import PackedWorld
 
 MAX_BODIES = 2**31 - 1  # numbers of successors are int32

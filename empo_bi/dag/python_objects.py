@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import IndexArray
+from empo_bi.types import IndexArray
 
 Transition = tuple[tuple[int, ...], list[float], list[int]]
 

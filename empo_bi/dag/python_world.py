@@ -20,7 +20,7 @@ from empo_bi.runtime.wording import short_repr
 from empo_bi.world.model import PROBABILITY_TOLERANCE
 
 if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB each
-    from empo_bi.dag.slices import BoolArray, FloatArray, IndexArray
+    from empo_bi.types import BoolArray, FloatArray, IndexArray
 
 LevelFunction = Callable[[Any], int]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from empo_bi.dag.slices import BodySlice, BoolArray, IndexArray, SuccessorArray, places_in
+from empo_bi.dag.slices import BodySlice, places_in
 from empo_bi.runtime.jit import kernel
+from empo_bi.types import BoolArray, IndexArray, SuccessorArray
 
 
 def successors_of(member_M: IndexArray, slices: Iterable[BodySlice], n_profiles: int, n_bodies: int) -> IndexArray:

@@ -18,19 +18,10 @@ from empo_bi.dag.python_world import (
     is_terminal,
 )
 from empo_bi.dag.reach import successors_of
-from empo_bi.dag.slices import (
-    Bodies,
-    BodySlice,
-    BoolArray,
-    IndexArray,
-    Rows,
-    as_array,
-    bodies_from,
-    places_in,
-    transitions_of,
-)
+from empo_bi.dag.slices import BodySlice, Rows, as_array, bodies_from, places_in, transitions_of
 from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import Bodies, BoolArray, IndexArray
 
 MAX_LEVELS = 100_000  # of a world whose few bodies might go round for ever
 

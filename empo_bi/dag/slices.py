@@ -17,14 +17,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.spill import BlockArray, BlockSpool, SpillLimit
 from empo_bi.runtime.jit import kernel
-from empo_bi.world.expand import KeyArray
-
-IndexArray = npt.NDArray[np.int64]
-SuccessorArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-ByteArray = npt.NDArray[np.uint8]
-Bodies = range | IndexArray  # ascending numbers; a range wherever they are consecutive
+from empo_bi.types import Bodies, BoolArray, ByteArray, FloatArray, IndexArray, KeyArray, SuccessorArray
 
 BYTES_PER_STATE = 200  # a guess at a Python object of a few numbers
 TYPES = ("float16", "float32", "float64")  # in which probabilities rest

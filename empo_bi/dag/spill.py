@@ -17,9 +17,8 @@ from typing import Any
 
 import numcodecs.blosc
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from empo_bi.types import Array
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
-from empo_bi.dag.slices import IndexArray, as_array, places_in
+from empo_bi.dag.slices import as_array, places_in
 from empo_bi.runtime.wording import short_repr
-from empo_bi.world.expand import KeyArray
+from empo_bi.types import IndexArray, KeyArray
 
 
 class StateIndex(Protocol):

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_world import action_names_of, n_agents_of
-from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.export.model_states import StateBlock, goes_on
 from empo_bi.runtime.jit import kernel
+from empo_bi.types import ByteArray, FloatArray, IndexArray
 
 GOES_ON, TERMINAL, HORIZON = range(3)  # kinds of states: what follows is known, nothing follows, the last level
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.exported_model import ExportedModel
-from empo_bi.dag.slices import ByteArray, IndexArray
 from empo_bi.export.choices import ChoiceBlock
 from empo_bi.export.labels import ENDS, LabelCount
 from empo_bi.export.model import Content, export
 from empo_bi.runtime.jit import inlined, kernel
+from empo_bi.types import ByteArray, IndexArray
 
 NO_NAME = "__NOLABEL__"  # what Storm writes for a choice without a label
 _MOST_DIGITS = 20  # of a 64-bit number

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import BoolArray
 from empo_bi.export.choices import HORIZON, TERMINAL, ChoiceBlock
+from empo_bi.types import BoolArray
 
 ENDS = {"terminal": TERMINAL, "horizon": HORIZON}
 MEANING_OF_ENDS = {

@@ -14,7 +14,8 @@ import numpy as np
 
 from empo_bi.dag.dag import ATTAINED, Dag
 from empo_bi.dag.level_blocks import Block, LevelBlocks
-from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray, Rows, as_array, places_in
+from empo_bi.dag.slices import Rows, as_array, places_in
+from empo_bi.types import BoolArray, ByteArray, FloatArray, IndexArray
 from empo_bi.world.gridworld import GridWorld
 
 BLOCK_PAIRS = 1 << 19  # (state, profile) pairs at a time: a few dozen MB, all told

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.exported_model import ExportedModel
-from empo_bi.dag.slices import BoolArray, IndexArray
 from empo_bi.export.choices import ChoiceBlock
 from empo_bi.export.labels import ENDS, MEANING_OF_ENDS, LabelCount, has_attained
 from empo_bi.export.model import Content, export
+from empo_bi.types import BoolArray, IndexArray
 
 FORMAT_VERSION, FORMAT_REVISION = 1, 0
 _BITS = 64  # bits come in words of so many

@@ -14,12 +14,12 @@ import numpy as np
 
 from empo_bi.dag.level_blocks import Block
 from empo_bi.dag.python_world import all_profiles_of
-from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import InvalidWorldError
 from empo_bi.problem.goal_columns import Columns
 from empo_bi.problem.params import Belief
 from empo_bi.problem.profiles import Profiles
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import FloatArray
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.model import WorldModel
 

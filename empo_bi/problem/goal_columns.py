@@ -19,13 +19,13 @@ import numpy.typing as npt
 from empo_bi.dag.attainment import FixedGoals, fixed_goals
 from empo_bi.dag.dag import ATTAINED
 from empo_bi.dag.level_blocks import LevelBlocks
-from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import GoalError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.progress import level_bar
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import ByteArray, FloatArray, IndexArray
 
 REMEMBERED_LEVELS = 3
 _ASKED_AT_A_TIME = 1024  # states, between two looks at the memory

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from empo_bi._version import __version__
 from empo_bi.analysis.agent_policy import over_all_goals
 from empo_bi.dag.python_world import action_names_of, n_agents_of
-from empo_bi.dag.slices import IndexArray
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.report.pictures import COLUMNS, TILE, data_url, pictures_of
 from empo_bi.report.state_selection import NOT_EMBEDDED, Choice
@@ -24,10 +23,9 @@ from empo_bi.report.steps import Steps, steps_of
 from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
+from empo_bi.types import Arrays, IndexArray
 from empo_bi.world.goals import ReachGoal
 from empo_bi.world.gridworld import GridWorld
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.report.steps import steps_of
 from empo_bi.report.survey import Survey
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray, IndexArray
 
 MIN_PROBABILITY = 1e-6
 NOT_EMBEDDED = -1

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray, IndexArray
 
 
 @dataclass(frozen=True)

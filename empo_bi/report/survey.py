@@ -12,10 +12,10 @@ import numpy as np
 
 from empo_bi.analysis.quantiles import weighted_quantiles
 from empo_bi.analysis.uncertainty import entropy_of_logits, robot_logits
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.results.occupancy import Forward
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.progress import level_bar
+from empo_bi.types import FloatArray, IndexArray
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
 

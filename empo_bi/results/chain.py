@@ -16,8 +16,8 @@ import numpy.typing as npt
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import Block
 from empo_bi.dag.python_objects import sorted_order
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.runtime.jit import kernel
+from empo_bi.types import FloatArray, IndexArray
 from empo_bi.world.packed import PackedWorld
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
-from empo_bi.dag.slices import FloatArray
+from empo_bi.types import FloatArray
 
 # What bounds are told of; those of numbers that span orders of magnitude are relative.
 QUANTITIES = ("Vh_m", "Vh_e", "X_h", "U_r", "Q_r", "V_r", "pi_h", "pi_r")

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.results.goal_names import goal_number
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import ByteArray, FloatArray, IndexArray
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block, LevelBlocks
-from empo_bi.dag.slices import Bodies, FloatArray, IndexArray, SuccessorArray, as_array
+from empo_bi.dag.slices import as_array
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.params import Params
 from empo_bi.sweep.continuation import ATTAINED
 from empo_bi.sweep.phases import HumanPhase, Setting, Work
+from empo_bi.types import Bodies, FloatArray, IndexArray, SuccessorArray
 
 ValuesOf = Callable[[int], npt.NDArray[Any]]
 

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import Block
-from empo_bi.dag.slices import FloatArray, IndexArray
 from empo_bi.problem.profiles import Profiles
 from empo_bi.runtime.jit import inlined, kernel
 from empo_bi.sweep.continuation import find_entries
 from empo_bi.sweep.kernels import marginals, power_law
+from empo_bi.types import FloatArray, IndexArray
 
 BELOW_ONE = np.nextafter(1.0, 0.0)
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.slices import BoolArray, FloatArray, as_array
+from empo_bi.dag.slices import as_array
 from empo_bi.events import Event, indicator_of
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.solution import Solution
+from empo_bi.types import BoolArray, FloatArray
 
 
 class Forward:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray
+from empo_bi.types import FloatArray
 
 Profile = tuple[float, list[int]]
 

@@ -22,12 +22,12 @@ import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS
 from empo_bi.dag.python_world import n_agents_of
-from empo_bi.dag.slices import BoolArray, ByteArray, FloatArray, IndexArray
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.hooks import provided
+from empo_bi.types import BoolArray, ByteArray, FloatArray, IndexArray
 
 NONE = -1  # after the end
 

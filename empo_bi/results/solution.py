@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import Block, LevelBlocks
-from empo_bi.dag.slices import Bodies, FloatArray, IndexArray
 from empo_bi.errors import StoreError
 from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.memory.profiler import MemoryProfiler
@@ -33,6 +32,7 @@ from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, St
 from empo_bi.runtime.hooks import provided
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep.phases import Setting
+from empo_bi.types import Bodies, FloatArray, IndexArray
 
 if TYPE_CHECKING:
     import pandas

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.dag.slices import FloatArray
+from empo_bi.types import FloatArray
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import IndexArray
 from empo_bi.errors import InvalidStateError
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.profiles import Profiles
 from empo_bi.results.human_policies import HumanPolicies
+from empo_bi.types import IndexArray
 
 REMEMBERED = 512  # entries
 CHUNK = 1024  # states whose entries are made together when all are asked for

@@ -5,7 +5,8 @@ from __future__ import annotations
 from empo_bi.errors import DamagedStoreError, StoreVersionError
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.run_manifest_rules import problem_of
-from empo_bi.store.small_files import Folder, Json
+from empo_bi.store.small_files import Folder
+from empo_bi.types import Json
 
 FILE = "manifest.json"
 FORMAT, VERSION = "empo_bi run", 1

@@ -15,8 +15,8 @@ from empo_bi.problem.callbacks import has_own_durations
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.user_functions import function_of, text_key
 from empo_bi.solving.enumeration import title_of
-from empo_bi.store.small_files import Json
 from empo_bi.store.solution_folders import durations_key
+from empo_bi.types import Json
 from empo_bi.world.gridworld import load_world
 from empo_bi.world.text import to_mapping
 

@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from empo_bi.errors import StoreError
-from empo_bi.store.encoded import Json
 from empo_bi.store.reporting import reporting
 from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.types import Json
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.slices import Bodies, BodySlice, as_array
+from empo_bi.dag.slices import BodySlice, as_array
 from empo_bi.store.layout import level_name, spoken
 from empo_bi.store.records import Unfit
+from empo_bi.types import Bodies
 
 NOWHERE = -1
 

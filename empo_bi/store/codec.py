@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.levels import LevelSizes
-from empo_bi.dag.slices import Bodies, BodySlice, IndexArray
+from empo_bi.dag.slices import BodySlice
 from empo_bi.store.json_states import JsonStates
-
-Arrays = dict[str, npt.NDArray[Any]]
+from empo_bi.types import Arrays, Bodies, IndexArray
 
 # What the axes of each array count.
 DIMENSIONS = {

@@ -6,8 +6,9 @@ from empo_bi.errors import DamagedStoreError, StoreMismatchError
 from empo_bi.runtime.printable import one_line
 from empo_bi.store.layout import DAG_KIND, FINISHED, spoken
 from empo_bi.store.manifest import refuse_other_content
-from empo_bi.store.records import Json, shown
+from empo_bi.store.records import shown
 from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.types import Json
 
 _IF_EQUAL = ". If the worlds are equal for you, give them the same content_key, a text or a method that returns one"
 

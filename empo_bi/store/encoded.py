@@ -17,18 +17,15 @@ from typing import Any
 import google_crc32c
 import numcodecs.blosc
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.dag.spill import BlockArray
 from empo_bi.store.layout import CHUNK_BYTES
 from empo_bi.store.records import ARRAY_METADATA, WHOLE, Unfit, check_record, listed, parsed, shown
+from empo_bi.types import Array, Json
 
 _OURS = (["bytes", "blosc", "crc32c"], ["bytes", "crc32c"])  # names of codecs
 MOST_CHUNK_BYTES = 64 << 20  # of a chunk, unless a single row has more; ours have a sixteenth of it
 BLOSC_HEADER = 16
-
-Json = dict[str, Any]
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

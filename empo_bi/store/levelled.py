@@ -19,12 +19,13 @@ from zarr.abc.store import Store
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError, StoreVersionError
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import LevelCache
-from empo_bi.store.encoded import Compression, Json
+from empo_bi.store.encoded import Compression
 from empo_bi.store.layout import FINISHED, ROOT, StoreKind, level_name
 from empo_bi.store.location import Place, bytes_by_array, nbytes_of
 from empo_bi.store.manifest import read_manifest, refuse_strangers
 from empo_bi.store.reporting import reporting
 from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.types import Json
 
 AnyStore = TypeVar("AnyStore", bound="LevelledStore")
 Make = Callable[[Place, Store, Json], AnyStore]  # a store object for what is, or will be, at a place

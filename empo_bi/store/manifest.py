@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError, StoreVersionError
 from empo_bi.runtime.wording import short_repr
 from empo_bi.store.layout import ROOT, StoreKind, spoken
-from empo_bi.store.records import Json, shown
+from empo_bi.store.records import shown
 from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.types import Json
 
 
 class RootlessStoreError(StoreNotFoundError, DamagedStoreError):

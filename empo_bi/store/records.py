@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from empo_bi.runtime.wording import short_repr
-
-Json = dict[str, Any]
+from empo_bi.types import Json
 
 LARGEST = 2**53  # beyond it, JSON readers disagree about integers
 MOST_PROFILES = 10_000_000  # as many as a world may have

@@ -6,8 +6,8 @@ import zlib
 
 import numpy as np
 
-from empo_bi.store.encoded import Array, Json
 from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.types import Array, Json
 
 
 class RowReader:

@@ -17,9 +17,8 @@ from empo_bi.dag.slices import BodySlice, as_array, places_in
 from empo_bi.store.body_census import BodyCensus
 from empo_bi.store.codec import nbytes_when_read
 from empo_bi.store.layout import level_name, spoken
-from empo_bi.store.records import Json, Unfit
+from empo_bi.store.records import Unfit
 from empo_bi.store.slice_rules import (
-    Arrays,
     KeyCheck,
     StoreRules,
     check_bodies,
@@ -30,6 +29,7 @@ from empo_bi.store.slice_rules import (
     is_nested,
 )
 from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.types import Arrays, Json
 
 LARGE = 1 << 20  # bytes of an array: from here on, its files are counted before anything is made for it
 

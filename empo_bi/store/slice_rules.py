@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.slices import Bodies, BodySlice, places_in
+from empo_bi.dag.slices import BodySlice, places_in
 from empo_bi.store.layout import level_name, spoken
-from empo_bi.store.records import FLOATS, MOST_BODIES, UNSIGNED, Json, Unfit, check_slice_marker, is_packed
+from empo_bi.store.records import FLOATS, MOST_BODIES, UNSIGNED, Unfit, check_slice_marker, is_packed
+from empo_bi.types import Arrays, Bodies, Json
 
-Arrays = dict[str, npt.NDArray[Any]]
 KeyCheck = Callable[[npt.NDArray[np.uint64]], str | None]  # what is wrong with some keys, None if nothing is
 
 PAIRS_AT_A_TIME = 1 << 16  # of body and profile, so that sums take a few megabytes, whatever the level

@@ -14,8 +14,8 @@ from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, pa
 from empo_bi.runtime.printable import printable
 from empo_bi.store.reporting import reporting
 from empo_bi.store.solution_folders import inside, is_url
+from empo_bi.types import Json
 
-Json = dict[str, Any]
 MOST_BYTES = 1 << 26  # of a file that is read: a table of a million runs, or a manifest, takes less
 MOST_DEPTH = 50  # of JSON
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.store.layout import level_name, spoken
-from empo_bi.store.records import Json, Unfit
+from empo_bi.store.records import Unfit
+from empo_bi.types import Array, Json
 
-Array = npt.NDArray[Any]
 CARRIED = ("human", "effective", "robot")  # tables of a carry
 SLACK = 2**-10  # by which rounding may take values beyond 1, at the most
 

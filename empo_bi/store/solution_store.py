@@ -12,19 +12,19 @@ from functools import partial
 import numpy as np
 from zarr.abc.store import Store
 
-from empo_bi.dag.slices import Bodies
 from empo_bi.errors import DamagedStoreError, StoreError
 from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG
 from empo_bi.store.cache import LevelCache, held_weakly
-from empo_bi.store.encoded import Compression, Json
+from empo_bi.store.encoded import Compression
 from empo_bi.store.layout import ROOT, SOLUTION_KIND, level_name
 from empo_bi.store.levelled import LevelledStore
 from empo_bi.store.location import Place
 from empo_bi.store.manifest import refuse_other_content
 from empo_bi.store.records import check_abouts, check_solution_manifest, check_solution_marker
 from empo_bi.store.solution_rules import SolutionRules, check_table
-from empo_bi.store.solved_levels import ARRAYS, Array, Arrays, rows_at
+from empo_bi.store.solved_levels import ARRAYS, rows_at
 from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.types import Array, Arrays, Bodies, Json
 
 _RAW = Compression(level=0)
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
-
-import numpy.typing as npt
+from typing import Protocol
 
 from empo_bi.dag.levels import InMemory, LevelStore
-from empo_bi.dag.slices import Bodies
 from empo_bi.errors import StoreError
-
-Array = npt.NDArray[Any]
-Arrays = dict[str, Array]
+from empo_bi.types import Array, Arrays, Bodies
 
 # Names and dimensions.
 ARRAYS: dict[str, tuple[str, ...]] = {

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.slices import BodySlice, IndexArray, places_in
+from empo_bi.dag.slices import BodySlice, places_in
 from empo_bi.store.layout import TRANSITIONS, level_name
-from empo_bi.store.records import Json
 from empo_bi.store.row_reader import RowReader
 from empo_bi.store.slice_guard import SliceGuard
 from empo_bi.store.zarr_files import ZarrFiles
+from empo_bi.types import IndexArray, Json
 
 
 def read_stretches(

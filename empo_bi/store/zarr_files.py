@@ -23,21 +23,12 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import FsspecStore
 
-from empo_bi.dag.slices import Bodies
 from empo_bi.dag.spill import BlockArray
 from empo_bi.errors import DamagedStoreError, MemoryLimitError
-from empo_bi.store.encoded import (
-    Array,
-    Compression,
-    Json,
-    StoredArray,
-    array_files,
-    chunk_name,
-    group_file,
-    little_endian,
-)
+from empo_bi.store.encoded import Compression, StoredArray, array_files, chunk_name, group_file, little_endian
 from empo_bi.store.layout import ATTRIBUTE, DAG_KIND, ROOT, spoken
 from empo_bi.store.records import OBJECT, Unfit, check_record, one_of, parsed
+from empo_bi.types import Array, Bodies, Json
 
 
 class ZarrFiles:

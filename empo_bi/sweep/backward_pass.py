@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.level_blocks import LevelBlocks, RestingBlock
-from empo_bi.dag.slices import IndexArray
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.runtime.cluster import Cluster
 from empo_bi.runtime.progress import LevelBar, level_bar
-from empo_bi.store.solved_levels import ARRAYS, Arrays, SolvedLevels
+from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import cluster_blocks as remote
 from empo_bi.sweep.cluster_blocks import SharedSetting, batch_of, batch_states, compute_block_batch, grouped, put_results
 from empo_bi.sweep.level_inputs import Level
@@ -25,6 +24,7 @@ from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
 from empo_bi.sweep.phases import Setting
 from empo_bi.sweep.undefined_values import StateTrouble, complaint
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
+from empo_bi.types import Arrays, IndexArray
 
 PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 

@@ -14,15 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS, RestingBlock
-from empo_bi.dag.slices import IndexArray
 from empo_bi.runtime.blocks import active_cluster
-from empo_bi.store.solved_levels import Arrays
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
 from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, Work
 from empo_bi.sweep.undefined_values import StateTrouble
 from empo_bi.sweep.value_tables import RowPlan
+from empo_bi.types import Arrays, IndexArray
 
 FEWEST_STATES = 4096  # of a level that is worth sending, if only kernels compute it
 FEWEST_ASKED = 64  # the same where users' functions are asked, which take longer than the way

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.slices import IndexArray
 from empo_bi.runtime.jit import kernel
+from empo_bi.types import IndexArray
 
 _BIAS = np.uint32(112 << 23)  # by how much the exponents of both types are off
 _SMALLEST_NORMAL = np.uint32(113 << 23)  # 2**-14, the least float16 with all digits

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
-from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.sweep.phases import Work
 from empo_bi.sweep.value_tables import RowPlan, Rows
+from empo_bi.types import ByteArray, FloatArray, IndexArray
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
-from empo_bi.dag.slices import ByteArray, FloatArray, IndexArray
 from empo_bi.problem.callbacks import beliefs_of, durations_of, joint_policies_of
 from empo_bi.problem.goal_columns import Columns, GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
-from empo_bi.store.solved_levels import Arrays
 from empo_bi.sweep.continuation import ATTAINED
 from empo_bi.sweep.float16 import put_rows
 from empo_bi.sweep.kernels import OK, human_block, robot_block
 from empo_bi.sweep.undefined_values import StateTrouble, parameter_at_fault, too_large
 from empo_bi.sweep.value_tables import RowPlan, Table
+from empo_bi.types import Arrays, ByteArray, FloatArray, IndexArray
 
 NO_JOINT_MU, NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import FloatArray
 from empo_bi.errors import EmpoError, EmpoOverflowError, GoalError
 from empo_bi.problem.params import Params
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import FloatArray
 
 _LARGEST_EXPONENT = 690.0  # beyond which an exponential is 0
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import Bodies, IndexArray, SuccessorArray, as_array
+from empo_bi.dag.slices import as_array
+from empo_bi.types import Bodies, IndexArray, SuccessorArray
 
 
 @dataclass(frozen=True)

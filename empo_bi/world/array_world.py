@@ -14,13 +14,13 @@ from gymnasium import spaces
 
 from empo_bi.errors import InvalidActionError, InvalidStateError, InvalidWorldError
 from empo_bi.runtime.wording import counted, short_repr
-from empo_bi.world.expand import Expansion, KeyArray
+from empo_bi.types import IndexArray, KeyArray
+from empo_bi.world.expand import Expansion
 from empo_bi.world.goals import PossibleGoal, ReachStatesGoal, TabularGoalGenerator
 from empo_bi.world.model import PROBABILITY_TOLERANCE, Transitions
 from empo_bi.world.packed import PackedWorld
 from empo_bi.world.toy_text import matrix_of_table, only_start, with_ended
 
-IndexArray = npt.NDArray[np.int64]
 NumberedState = tuple[int, int]
 
 _OWN_ATTRIBUTES = {

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.errors import InvalidStateError
+from empo_bi.types import KeyArray
 from empo_bi.world import codes
 from empo_bi.world.codes import Door, Kind
-from empo_bi.world.expand import KeyArray, as_keys, pack_rows, unpack_keys
+from empo_bi.world.expand import as_keys, pack_rows, unpack_keys
 from empo_bi.world.layout import (
     AGENT_SLOTS,
     AWAITING,

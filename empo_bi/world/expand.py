@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from empo_bi.errors import InvalidStateError, WorldTooLargeError
 from empo_bi.runtime.jit import allocating, inlined, kernel, rule
+from empo_bi.types import FloatArray, KeyArray
 from empo_bi.world.board import (
     FIELDS,
     FIRST_THING,
@@ -31,7 +32,6 @@ from empo_bi.world.board import (
 )
 from empo_bi.world.joint import (
     MAX_OUTCOMES,
-    FloatArray,
     draw_probability,
     form_blocks,
     new_intents,
@@ -44,8 +44,6 @@ from empo_bi.world.joint import (
 )
 from empo_bi.world.play import play, play_certain
 from empo_bi.world.tables import FIELD_RECORD, IntArray, Tables
-
-KeyArray = npt.NDArray[np.uint64]
 
 # What may stop a block; negative numbers that no want of room comes near.
 BAD_KEY, TOO_MANY_OUTCOMES = -(1 << 60), -(1 << 61)

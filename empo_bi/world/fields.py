@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.runtime.wording import did_you_mean
+from empo_bi.types import BoolArray, KeyArray
 from empo_bi.world import codes
 from empo_bi.world.codes import Door, Kind
-from empo_bi.world.expand import KeyArray, as_keys
+from empo_bi.world.expand import as_keys
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.layout import AGENT_SLOTS, CARRIED, CELL, CONDITION, DIRECTION, OBJECT_SLOTS, PAUSED, TERMINATED
 
 IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 THINGS = {kind.name.lower(): kind for kind in (*codes.PUSHABLES, *codes.ITEMS)}
 

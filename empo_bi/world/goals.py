@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.types import KeyArray
 from empo_bi.world.encoding import State, StateCodec
-from empo_bi.world.expand import KeyArray
 from empo_bi.world.layout import AGENT_SLOTS, CELL, StateLayout
 
 

@@ -15,9 +15,10 @@ from empo_bi.errors import InvalidActionError, MissingAgentError
 from empo_bi.runtime.arguments import check_flags
 from empo_bi.runtime.hooks import provided
 from empo_bi.runtime.wording import counted
+from empo_bi.types import KeyArray
 from empo_bi.world import codes, text
 from empo_bi.world.encoding import State, StateCodec
-from empo_bi.world.expand import Expansion, KeyArray, expand
+from empo_bi.world.expand import Expansion, expand
 from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler, attained
 from empo_bi.world.key_rules import problem_of_keys
 from empo_bi.world.layout import StateLayout

@@ -9,9 +9,9 @@ where, who gets into a magic wall or a bush. Each combination is one outcome, wh
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.runtime.jit import allocating, inlined, rule
+from empo_bi.types import FloatArray
 from empo_bi.world.board import (
     AGENT,
     BUSH,
@@ -59,8 +59,6 @@ from empo_bi.world.tables import (
     STUMBLE,
     IntArray,
 )
-
-FloatArray = npt.NDArray[np.float64]
 
 # Roles of an agent in a step (7.3), by increasing phase of execution (7.7).
 IDLE, NORMAL, STUMBLER, MAGICIAN, BUSH_GOER = range(5)

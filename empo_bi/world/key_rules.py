@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.world.expand import KeyArray
+from empo_bi.types import KeyArray
 from empo_bi.world.layout import AGENT_SLOTS, CARRIED, CELL, Field, StateLayout
 
 ROWS_AT_A_TIME = 1 << 14

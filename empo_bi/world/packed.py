@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.errors import WorldTooLargeError
-from empo_bi.world.expand import Expansion, KeyArray
+from empo_bi.types import KeyArray
+from empo_bi.world.expand import Expansion
 from empo_bi.world.goals import PossibleGoal
 from empo_bi.world.model import WorldModel
 

@@ -11,7 +11,7 @@ import numpy as np
 from empo_bi.analysis.decisions import Decision
 from empo_bi.analysis.plots.canvas import axes_or_new, expect, size_in_points, title
 from empo_bi.analysis.plots.colours import PALETTE, agent_colour, readable
-from empo_bi.dag.slices import FloatArray
+from empo_bi.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from empo_bi.analysis.plots.canvas import AxesArray, bare, expect, name_lines, o
 from empo_bi.analysis.plots.colours import agent_colour, colour, robots_colour
 from empo_bi.analysis.quantiles import weighted_quantiles
 from empo_bi.analysis.uncertainty import robot_entropy
-from empo_bi.dag.slices import FloatArray
 from empo_bi.results.solution import Solution
+from empo_bi.types import FloatArray
 
 BAND = (0.1, 0.9)
 
