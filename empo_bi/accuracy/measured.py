@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.accuracy.human_bounds import human_bounds
 from empo_bi.accuracy.robot_bounds import robot_bounds
@@ -26,12 +25,12 @@ from empo_bi.sweep.formulas import step_weight
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, Work, put_terminal
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
-from empo_bi.types import FloatArray
+from empo_bi.types import Array, FloatArray, Json
 
 SAFETY = 1.001  # bounds are sums with rounding errors themselves
 _STEEP = 690.0  # a rate of discount beyond which the engine's factor is not the exact one any more
 
-Found = dict[str, npt.NDArray[Any]]
+Found = dict[str, Array]
 
 
 class ErrorPass:
@@ -97,7 +96,7 @@ class ErrorPass:
         has_belief = self.human_params.believed_others_policy is not None
         return self.solution.has_own_prior or has_belief or not self.setting.unit_durations
 
-    def _blocks(self, t: int) -> Iterator[tuple[Block, npt.NDArray[Any] | None]]:
+    def _blocks(self, t: int) -> Iterator[tuple[Block, Array | None]]:
         """Blocks of a level, with the policies that users read, if there are some."""
         if self.has_humans and "vh" in self._kept:
             return ((work.block, pi_MAX) for work, pi_MAX in self.solution.human_policies.blocks_of(t))
@@ -169,9 +168,7 @@ class ErrorPass:
     def _slack(self, rate: float, work: Work) -> float:
         return _slack(rate, float(work.duration_K.max(initial=0.0)) if len(work.duration_K) else 1.0)
 
-    def _compared(
-        self, found: Found, stored: dict[str, Any], pi_MAX: npt.NDArray[Any] | None, work: Work
-    ) -> dict[str, float]:
+    def _compared(self, found: Found, stored: Json, pi_MAX: Array | None, work: Work) -> dict[str, float]:
         """By quantity, how far stored numbers of a block may be off at most."""
         has_NX = work.has_NX.astype(np.bool_)
         bounds = {}

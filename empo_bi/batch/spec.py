@@ -143,7 +143,7 @@ class _Reader:
                 f"{origin}: found {type(content).__name__}, expected a mapping with at least the key 'worlds', "
                 "as in 'worlds: [asymmetric_freeing]'"
             )
-        self._content: dict[str, Any] = content
+        self._content: Json = content
 
     def _error(self, *path: str | int, message: str) -> BatchFileError:
         return BatchFileError(f"{place_of_key(self._origin, self._lines, path)}: {message}")
@@ -156,7 +156,7 @@ class _Reader:
                 raise self._error(str(key), message=f"unknown key.{moved or hint}")
         if "worlds" not in self._content:
             raise self._error("worlds", message="missing; list the worlds to run, as in 'worlds: [asymmetric_freeing]'")
-        found: dict[str, Any] = {}
+        found: Json = {}
         for key, value in self._content.items():
             name = "seeds" if key == "seed" else key
             found[name] = getattr(self, KEYS[key])(key, value)
@@ -229,7 +229,7 @@ class _Reader:
                 raise self._error(key, f"rho_{who}", message=f"gamma_{who} is given as well; give only one of them")
         return tuple(found)
 
-    def _overrides(self, key: str, given: object) -> dict[str, Any]:
+    def _overrides(self, key: str, given: object) -> Json:
         if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
             raise self._error(
                 key, message=f"found {short_repr(given)}; give keys of world files, as in 'actions: small' below it"

@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from empo_bi.runtime.wording import did_you_mean
+from empo_bi.types import Json
 
 Pairs = Iterable[tuple[str, Any]]  # NAME=VALUE, as given in a repeatable option
 
@@ -149,9 +150,9 @@ def parameter_names() -> list[str]:
     return [field.name for field in fields(Params) if field.name != "believed_others_policy"]
 
 
-def as_dict(pairs: Pairs, option: str) -> dict[str, Any]:
+def as_dict(pairs: Pairs, option: str) -> Json:
     """The pairs of a repeatable option, in which each name may appear once."""
-    found: dict[str, Any] = {}
+    found: Json = {}
     for name, value in pairs:
         if name in found:
             raise click.UsageError(f"{option} {name} is given twice; keep one of them")

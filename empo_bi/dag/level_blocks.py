@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import BodySlice, as_array, places_in, widened
-from empo_bi.types import BoolArray, FloatArray, IndexArray, SuccessorArray
+from empo_bi.types import Array, BoolArray, FloatArray, IndexArray, SuccessorArray
 
 NO_FLOATS = np.empty(0, dtype=np.float64)
 _NO_STARTS = np.empty(0, dtype=np.int64)
@@ -76,8 +76,8 @@ class RestingBlock:
     body_M: IndexArray
     row_M: IndexArray
     start_E: IndexArray
-    count_EJ: npt.NDArray[Any] | None
-    succ_K: npt.NDArray[Any]
+    count_EJ: Array | None
+    succ_K: Array
     prob_K: npt.NDArray[np.floating] | None
 
     def awake(self) -> Block:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.runtime.joblib_internals import NumpyHasher
+from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
 
 _PLAIN = {bool, int, float, complex, str, bytes, tuple, list, dict, type(None), np.ndarray}  # what pickle tells rightly
@@ -167,7 +168,7 @@ def _has(thing: Any, name: str) -> bool:
     return inspect.getattr_static(thing, name, None) is not None
 
 
-def globals_used_by(function: FunctionType) -> dict[str, Any]:
+def globals_used_by(function: FunctionType) -> Json:
     """Values of global names that a function mentions, as they are now; library code is left out."""
     names, waiting = set(), [function.__code__]
     while waiting:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ from empo_bi.dag.spill import SpillLimit
 from empo_bi.errors import TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
-from empo_bi.types import Bodies, KeyArray
+from empo_bi.types import Bodies, Json, KeyArray
 from empo_bi.world.expand import Expansion
 from empo_bi.world.packed import PackedWorld
 
@@ -123,7 +122,7 @@ class PackedExplorer:
         self._first = added.stop
         return piece
 
-    def _expand(self, key_BW: npt.NDArray[np.uint64]) -> dict[str, Any]:
+    def _expand(self, key_BW: npt.NDArray[np.uint64]) -> Json:
         self._builder = builder = SliceBuilder(self.n_profiles, self._precision, self._spill)
         for block in self._expanded(self._blocks_of(key_BW), is_large=len(key_BW) > self._block_states):
             self._watch.look(len(block.count_SJ), self._block_bytes)

@@ -21,7 +21,7 @@ from empo_bi.dag.reach import successors_of
 from empo_bi.dag.slices import BodySlice, Rows, as_array, bodies_from, places_in, transitions_of
 from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.runtime.wording import short_repr
-from empo_bi.types import Bodies, BoolArray, IndexArray
+from empo_bi.types import Bodies, BoolArray, IndexArray, Json
 from empo_bi.world.as_model import Model
 
 MAX_LEVELS = 100_000  # of a world whose few bodies might go round for ever
@@ -103,7 +103,7 @@ class SharedExplorer(PythonExplorer):
         if not stored.agrees_with(Rows(block.count_SJ, bodies[block.local_K], block.prob_K)):
             raise other_successors(states[s])
 
-    def _expand(self, body_S: IndexArray, states: list[Any]) -> dict[str, Any]:
+    def _expand(self, body_S: IndexArray, states: list[Any]) -> Json:
         """Transitions of those bodies on this level that go on and were never expanded, and which states have ended."""
         is_new = ~self._is_expanded[body_S]
         ended_S = np.zeros(len(body_S), dtype=np.bool_)

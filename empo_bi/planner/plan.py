@@ -25,6 +25,7 @@ from empo_bi.runtime.machine import available_bytes, resident_bytes, trim
 from empo_bi.solving.argument_checks import checked_agents, checked_generator
 from empo_bi.sweep.memory_model import BLOCK_STATES, SweepShape, sizes_within
 from empo_bi.sweep.phases import wants_double
+from empo_bi.types import Json
 from empo_bi.world.as_model import Model, as_model
 from empo_bi.world.goals import PossibleGoalGenerator
 from empo_bi.world.model import World
@@ -222,7 +223,7 @@ def plan(
     longest = model if model.free_horizon is None else as_model(model.with_horizon(max(wanted)))
     humans = model.human_agent_indices if human_agent_indices is None else human_agent_indices
     robots = model.robot_agent_indices if robot_agent_indices is None else robot_agent_indices
-    options: dict[str, Any] = {
+    options: Json = {
         "params": Params() if params is None else params,
         "human_agent_indices": humans,
         "robot_agent_indices": robots,

@@ -26,6 +26,7 @@ from empo_bi.runtime.progress import level_bar
 from empo_bi.solving.enumeration import ExplorerOptions, explorer_for
 from empo_bi.solving.solve import pipeline_for
 from empo_bi.sweep.memory_model import BLOCK_STATES
+from empo_bi.types import Json
 from empo_bi.world.as_model import Model
 
 TRIAL_STATES = 20_000  # states that are solved to measure the speed
@@ -72,7 +73,7 @@ class Probe:
 
 def probe(
     model: Model,
-    solver_options: dict[str, Any],
+    solver_options: Json,
     *,
     level_fct: LevelFunction | None,
     seconds: float,
@@ -187,9 +188,7 @@ def _compressed(arrays: Sequence[npt.NDArray[np.generic]]) -> int:
 class _Trial:
     """The first levels, solved as if the last of them were the end."""
 
-    def __init__(
-        self, model: Model, levels: _FirstLevels, n_profiles: int, shares_bodies: bool, options: dict[str, Any]
-    ) -> None:
+    def __init__(self, model: Model, levels: _FirstLevels, n_profiles: int, shares_bodies: bool, options: Json) -> None:
         dag = Dag(model.world, _first_of(levels), n_profiles=n_profiles, shares_bodies=shares_bodies)
         dag.precision = EXACT
         given: Any = {name: value for name, value in options.items() if name != "params"}

@@ -24,7 +24,7 @@ from empo_bi.report.steps import Steps, steps_of
 from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
-from empo_bi.types import FloatArray, IndexArray, Json
+from empo_bi.types import Array, FloatArray, IndexArray, Json
 from empo_bi.world.encoding import State
 from empo_bi.world.goals import ReachGoal
 
@@ -173,7 +173,7 @@ def _transitions(solution: Solution, choice: Choice) -> Arrays:
     }
 
 
-def _distinct(steps: Steps, choice: Choice) -> tuple[npt.NDArray[Any], ...]:
+def _distinct(steps: Steps, choice: Choice) -> tuple[Array, ...]:
     """Successors (row, number in the file, probability under both policies); entries (row, profile, successor, probability).
 
     In both, successors that are not in the file are summed.
@@ -193,7 +193,7 @@ def _distinct(steps: Steps, choice: Choice) -> tuple[npt.NDArray[Any], ...]:
     return row_L, succ_L, prob_L, both_E // n_profiles, both_E % n_profiles, local_L[triple_E % len(pair_L)], prob_E
 
 
-def _joined(parts: Sequence[npt.NDArray[np.number]], kind: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
+def _joined(parts: Sequence[npt.NDArray[np.number]], kind: npt.DTypeLike = np.int64) -> Array:
     return np.concatenate([np.zeros(0, dtype=kind), *parts])
 
 

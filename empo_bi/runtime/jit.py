@@ -31,11 +31,12 @@ from numba import njit
 
 from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.numba_internals import listen_to_compilations, stamp_cache, without_reference_counting
+from empo_bi.types import Json
 
 _PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(rf"^from ({_PACKAGE.name}[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_OPTIONS: Json = {"nogil": True, "error_model": "numpy"}
 _CALLED_BY_KERNELS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _UNCOUNTED = {**_CALLED_BY_KERNELS, **without_reference_counting()}
 

@@ -10,12 +10,11 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.dag.levels import LevelSizes
 from empo_bi.dag.slices import BodySlice
 from empo_bi.store.json_states import JsonStates
-from empo_bi.types import Arrays, Bodies, IndexArray
+from empo_bi.types import Array, Arrays, Bodies, IndexArray, Json
 
 # What the axes of each array count.
 DIMENSIONS = {
@@ -31,19 +30,19 @@ DIMENSIONS = {
 }
 
 
-def dimensions_of(name: str, fields: dict[str, Any]) -> tuple[str, ...]:
+def dimensions_of(name: str, fields: Json) -> tuple[str, ...]:
     if name == "attained":
         return ("body" if fields["attained_by_body"] else "state", "byte")
     return DIMENSIONS[name]
 
 
-def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[Json, Json]:
     """The small fields, as JSON has them, and the arrays, some of them in blocks where they are too large for memory.
 
     States are left out where ``states`` is None.
     """
-    arrays: dict[str, Any] = {}
-    fields: dict[str, Any] = {
+    arrays: Json = {}
+    fields: Json = {
         "value": piece.value,
         "n_states": len(piece.members),
         "n_bodies": len(piece.added),
@@ -72,7 +71,7 @@ def to_arrays(piece: BodySlice, states: JsonStates | None) -> tuple[dict[str, An
     return fields, {name: array for name, array in arrays.items() if len(array)}  # an array costs its milliseconds
 
 
-def from_arrays(fields: dict[str, Any], arrays: Arrays, states: JsonStates | None) -> BodySlice:
+def from_arrays(fields: Json, arrays: Arrays, states: JsonStates | None) -> BodySlice:
     """The slice that :func:`to_arrays` was given; the types that kernels see are always the same."""
     members = _get_bodies(fields, arrays, "members")
     ended: Any = fields["ended"]
@@ -95,12 +94,12 @@ def from_arrays(fields: dict[str, Any], arrays: Arrays, states: JsonStates | Non
     )
 
 
-def narrow(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def narrow(numbers: Array) -> Array:
     """Non-negative integers in the narrowest unsigned type."""
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def _put_bodies(fields: dict[str, Any], arrays: dict[str, Any], piece: BodySlice) -> None:
+def _put_bodies(fields: Json, arrays: Json, piece: BodySlice) -> None:
     written: dict[str, IndexArray] = {}
     for name in ("members", "added", "expanded"):
         bodies: Bodies = getattr(piece, name)
@@ -114,7 +113,7 @@ def _put_bodies(fields: dict[str, Any], arrays: dict[str, Any], piece: BodySlice
             written[name] = bodies
 
 
-def _get_bodies(fields: dict[str, Any], arrays: Arrays, name: str) -> Bodies:
+def _get_bodies(fields: Json, arrays: Arrays, name: str) -> Bodies:
     """``fields[name]`` is a range, or the name of the array that has the numbers."""
     found = fields[name]
     return range(*found) if isinstance(found, list) else arrays[found].astype(np.int64)
@@ -125,12 +124,12 @@ def _get_bodies(fields: dict[str, Any], arrays: Arrays, name: str) -> Bodies:
 _WHEN_READ = {"succ": 4, "members": 8, "added": 8, "expanded": 8}  # bytes of numbers that are narrower on disk
 
 
-def sizes_of(marker: dict[str, Any]) -> LevelSizes:
+def sizes_of(marker: Json) -> LevelSizes:
     nbytes = sum(nbytes_when_read(name, about) for name, about in marker["arrays"].items())
     counts = {name: marker[name] for name in ("value", "n_states", "n_bodies", "n_expanded", "n_transitions")}
     return LevelSizes(**counts, nbytes=nbytes, known=marker["n_known"])
 
 
-def nbytes_when_read(name: str, about: dict[str, Any]) -> int:
+def nbytes_when_read(name: str, about: Json) -> int:
     """An array when it has been read."""
     return int(math.prod(about["shape"]) * _WHEN_READ.get(name, np.dtype(about["dtype"]).itemsize))

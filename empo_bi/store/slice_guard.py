@@ -29,7 +29,7 @@ from empo_bi.store.slice_rules import (
     is_nested,
 )
 from empo_bi.store.zarr_files import ZarrFiles
-from empo_bi.types import Arrays, Json
+from empo_bi.types import Array, Arrays, Json
 
 LARGE = 1 << 20  # bytes of an array: from here on, its files are counted before anything is made for it
 
@@ -88,7 +88,7 @@ class SliceGuard:
             if is_first and not np.array_equal(arrays["key"][:1], self._initial_key):  # type: ignore[arg-type]
                 raise Unfit(f"{spoken(group)}, array 'key': the first state is not the initial state of the world")
 
-    def check_counts(self, group: str, marker: Json, count_EJ: npt.NDArray[Any]) -> None:
+    def check_counts(self, group: str, marker: Json, count_EJ: Array) -> None:
         """Counts of some rows, before so many transitions are read."""
         with self._files.naming_damage():
             check_largest_count(spoken(group), marker, count_EJ, self._rules)

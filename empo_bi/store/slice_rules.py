@@ -19,7 +19,7 @@ import numpy.typing as npt
 from empo_bi.dag.slices import BodySlice, places_in
 from empo_bi.store.layout import level_name, spoken
 from empo_bi.store.records import FLOATS, MOST_BODIES, UNSIGNED, Unfit, check_slice_marker, is_packed
-from empo_bi.types import Arrays, Bodies, Json
+from empo_bi.types import Array, Arrays, Bodies, Json
 
 KeyCheck = Callable[[npt.NDArray[np.uint64]], str | None]  # what is wrong with some keys, None if nothing is
 
@@ -266,7 +266,7 @@ def _are_among(bodies: Bodies, members: Bodies) -> bool:
     return bodies is members or bool(places_in(members, bodies)[0].all())
 
 
-def _check_ascending(where: str, numbers: npt.NDArray[Any], limit: int) -> None:
+def _check_ascending(where: str, numbers: Array, limit: int) -> None:
     if not (numbers[1:] > numbers[:-1]).all():
         raise Unfit(f"{where}: its numbers do not ascend")
     if int(numbers[-1]) >= limit:
@@ -278,7 +278,7 @@ def _check_spare_bits(where: str, last_bytes: npt.NDArray[np.uint8], n_bits: int
         raise Unfit(f"{where}: bits are set that stand for nothing")
 
 
-def check_largest_count(where: str, marker: Json, count_EJ: npt.NDArray[Any], rules: StoreRules) -> None:
+def check_largest_count(where: str, marker: Json, count_EJ: Array, rules: StoreRules) -> None:
     """Whether no body and profile has more successors than there can be; before any of them is read."""
     most = marker["n_known"] if rules.is_packed else max(marker["n_known"], _MOST_ANSWERS)
     largest = int(count_EJ.max(initial=0))
@@ -286,7 +286,7 @@ def check_largest_count(where: str, marker: Json, count_EJ: npt.NDArray[Any], ru
         raise Unfit(f"{where}, array 'count': {largest:,} successors of one body and profile; expected at most {most:,}")
 
 
-def _check_counts(where: str, count_EJ: npt.NDArray[Any], n_transitions: int) -> None:
+def _check_counts(where: str, count_EJ: Array, n_transitions: int) -> None:
     total = int(count_EJ.sum(dtype=np.int64))
     if total != n_transitions:
         raise Unfit(f"{where}: its numbers sum to {total:,}, but there are {n_transitions:,} transitions")
@@ -297,12 +297,12 @@ def _check_counts(where: str, count_EJ: npt.NDArray[Any], n_transitions: int) ->
                 raise Unfit(f"{where}: a body has transitions under some profiles, but not under all")
 
 
-def _blocks(count_EJ: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+def _blocks(count_EJ: Array) -> Iterator[Array]:
     n_rows = max(1, PAIRS_AT_A_TIME // count_EJ.shape[1])
     return (count_EJ[e : e + n_rows] for e in range(0, len(count_EJ), n_rows))
 
 
-def _check_probabilities(where: str, prob_K: npt.NDArray[Any], count_EJ: npt.NDArray[Any]) -> None:
+def _check_probabilities(where: str, prob_K: Array, count_EJ: Array) -> None:
     """Whether all are positive and those of each body and profile sum to 1, but for rounding."""
     k = 0
     for block_EJ in _blocks(count_EJ):
@@ -318,7 +318,7 @@ def _check_probabilities(where: str, prob_K: npt.NDArray[Any], count_EJ: npt.NDA
         k += int(ends[-1])
 
 
-def _check_sums(where: str, sum_R: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+def _check_sums(where: str, sum_R: Array, dtype: np.dtype[Any]) -> None:
     tolerance = SUM_TOLERANCE[dtype.name]
     least, most = float(sum_R.min()), float(sum_R.max())
     if not (abs(least - 1) <= tolerance and abs(most - 1) <= tolerance):

@@ -13,6 +13,7 @@ from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
 from empo_bi.store.layout import SOLUTION_KIND
 from empo_bi.store.solved_levels import ARRAYS, MemorySolution, SolvedLevels
+from empo_bi.types import Json
 from empo_bi.world.as_model import Model
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ class SolutionFolders:
         """Hand out a finished solution, which somebody has opened, when its question is asked."""
         self._finished[found.place.name] = found
 
-    def results_for(
-        self, out: Any, content: dict[str, Any], about: dict[str, Any], compression: Any, overwrite: bool
-    ) -> SolvedLevels:
+    def results_for(self, out: Any, content: Json, about: Json, compression: Any, overwrite: bool) -> SolvedLevels:
         """Results for a question: those that are there, or a place for them.
 
         ``about`` has what else a store says of itself, among it the ``horizon``. Where the question cannot be told from
@@ -58,17 +57,17 @@ class SolutionFolders:
             return found
         return _open_or_create(where, content, about, compression, overwrite)
 
-    def is_begun(self, out: Any, content: dict[str, Any]) -> bool:
+    def is_begun(self, out: Any, content: Json) -> bool:
         """Whether results for a question are in a folder, all of them or some."""
         found = self._found(out, content)
         return found is not None and len(found) > 0
 
-    def is_finished(self, out: Any, content: dict[str, Any]) -> bool:
+    def is_finished(self, out: Any, content: Json) -> bool:
         """Whether all results for a question are in a folder."""
         found = self._found(out, content)
         return found is not None and found.is_finished
 
-    def _found(self, out: Any, content: dict[str, Any]) -> SolutionStore | None:
+    def _found(self, out: Any, content: Json) -> SolutionStore | None:
         from empo_bi.store.location import place_of
         from empo_bi.store.solution_store import SolutionStore
 
@@ -86,9 +85,7 @@ class SolutionFolders:
         return self._finished[str(where)]
 
 
-def _open_or_create(
-    where: Any, content: dict[str, Any], about: dict[str, Any], compression: Any, overwrite: bool
-) -> SolutionStore:
+def _open_or_create(where: Any, content: Json, about: Json, compression: Any, overwrite: bool) -> SolutionStore:
     from empo_bi.store.encoded import Compression
     from empo_bi.store.location import place_of
     from empo_bi.store.solution_store import SolutionStore
@@ -98,7 +95,7 @@ def _open_or_create(
     )
 
 
-def has_folder(out: Any, content: dict[str, Any]) -> bool:
+def has_folder(out: Any, content: Json) -> bool:
     """Whether there is a folder for a question, whatever is in it."""
     if not are_same(content, content):
         return False
@@ -118,11 +115,11 @@ def inside(out: Any, name: str) -> Any:
     return path_inside(Path(str(out).removeprefix("file://")).expanduser(), name)
 
 
-def _folder_name(content: dict[str, Any]) -> str:
+def _folder_name(content: Json) -> str:
     return f"{SOLUTION}{digest_of(json.dumps(content, sort_keys=True))}"
 
 
-def are_same(content: dict[str, Any], other: dict[str, Any]) -> bool:
+def are_same(content: Json, other: Json) -> bool:
     """Whether two questions are known to be the same."""
     return content == other and all(content.get(part) is not None for part in UNTOLD)
 
@@ -136,9 +133,7 @@ def check_archive(folder: Path) -> None:
         refuse_strangers(str(folder), SOLUTION_KIND, names)
 
 
-def write_archive(
-    folder: Any, results: SolvedLevels, content: dict[str, Any], about: dict[str, Any], compression: Any
-) -> None:
+def write_archive(folder: Any, results: SolvedLevels, content: Json, about: Json, compression: Any) -> None:
     """Copy all levels to a store, replacing the one that is there."""
     archive = _open_or_create(folder, content, about, compression, overwrite=True)
     archive.backlog_bytes = 0  # a level at a time
@@ -152,7 +147,7 @@ def write_archive(
         raise
 
 
-def manifest_of(content: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
+def manifest_of(content: Json, about: Json) -> Json:
     return {"format": SOLUTION_KIND.format, "version": SOLUTION_KIND.version, **about, "content": content}
 
 

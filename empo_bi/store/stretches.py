@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.dag.slices import BodySlice, places_in
 from empo_bi.store.layout import TRANSITIONS, level_name
 from empo_bi.store.row_reader import RowReader
 from empo_bi.store.slice_guard import SliceGuard
 from empo_bi.store.zarr_files import ZarrFiles
-from empo_bi.types import IndexArray, Json
+from empo_bi.types import Array, IndexArray, Json
 
 
 def read_stretches(
@@ -49,7 +47,7 @@ def read_stretches(
     guard.check_end(group, marker, begin)
 
 
-def _cut(count_EJ: npt.NDArray[Any], most: int) -> tuple[npt.NDArray[Any], int]:
+def _cut(count_EJ: Array, most: int) -> tuple[Array, int]:
     """As many of the rows as have at most so many transitions, but at least one, and how many they have."""
     ends = count_EJ.sum(axis=1, dtype=np.int64).cumsum()
     n_rows = max(1, int(np.searchsorted(ends, most, side="right")))

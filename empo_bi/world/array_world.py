@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from empo_bi.errors import InvalidActionError, InvalidStateError, InvalidWorldError
 from empo_bi.runtime.wording import counted, short_repr
-from empo_bi.types import IndexArray, KeyArray
+from empo_bi.types import IndexArray, Json, KeyArray
 from empo_bi.world.expand import Expansion
 from empo_bi.world.goals import PossibleGoal, ReachStatesGoal, TabularGoalGenerator
 from empo_bi.world.model import PROBABILITY_TOLERANCE, Transitions
@@ -264,7 +264,7 @@ class ArrayWorld(PackedWorld):
     def set_state(self, state: Any) -> None:
         self._present_state = self._checked_state(state)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Json | None = None) -> tuple[Any, Json]:
         super().reset(seed=seed)
         self._present_state = (0, self.start)
         return self._present_state, {}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from empo_bi.runtime.wording import short_repr
-from empo_bi.types import KeyArray
+from empo_bi.types import Json, KeyArray
 from empo_bi.world.array_world import ArrayWorld
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
@@ -113,7 +113,7 @@ class Model(Protocol):
         """What counts when something that holds the world (a goal, a prior) is told from others."""
 
     @property
-    def added_attributes(self) -> dict[str, Any] | None:
+    def added_attributes(self) -> Json | None:
         """What somebody has put on the world that ``content`` leaves out; None if ``content`` leaves out nothing."""
 
     @property
@@ -136,7 +136,7 @@ class Model(Protocol):
     # --- what stores keep ---------------------------------------------------------------------------------------------
 
     @property
-    def mapping(self) -> dict[str, Any] | None:
+    def mapping(self) -> Json | None:
         """The world as data, from which ``load_world`` makes it again; None if it is code or arrays."""
 
     @property

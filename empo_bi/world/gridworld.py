@@ -15,7 +15,7 @@ from empo_bi.errors import InvalidActionError, MissingAgentError
 from empo_bi.runtime.arguments import check_flags
 from empo_bi.runtime.hooks import provided
 from empo_bi.runtime.wording import counted
-from empo_bi.types import KeyArray
+from empo_bi.types import Json, KeyArray
 from empo_bi.world import codes, text
 from empo_bi.world.encoding import State, StateCodec
 from empo_bi.world.expand import Expansion, expand
@@ -298,9 +298,7 @@ class GridWorld(PackedWorld):
         steps, key_1W = self.codec.encode([state])
         self._go_to(int(steps[0]), key_1W)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[npt.NDArray[np.int64], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Json | None = None) -> tuple[npt.NDArray[np.int64], Json]:
         """Return to the initial state, or to ``options["state"]``. A ``seed`` makes the following steps repeatable.
 
         Other options are ignored, as wrappers and PettingZoo's own test expect.
@@ -311,7 +309,7 @@ class GridWorld(PackedWorld):
             self.set_state(options["state"])
         return self._observation(), self._info()
 
-    def step(self, actions: int | Sequence[int]) -> tuple[npt.NDArray[np.int64], float, bool, bool, dict[str, Any]]:
+    def step(self, actions: int | Sequence[int]) -> tuple[npt.NDArray[np.int64], float, bool, bool, Json]:
         """Draw the outcome of one action of each agent: ``(observation, 0.0, terminated, False, info)``.
 
         A world with one agent also accepts a bare action id. There is no reward, since values depend on goals.
@@ -339,7 +337,7 @@ class GridWorld(PackedWorld):
         row = self._row
         return np.array([self._step_count, *[row[slot] for slot in self.layout.changing_slots]], dtype=np.int64)
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self) -> Json:
         return {"state": self.get_state()}
 
     # --- looking at it ------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.types import Json
+
 State = Any  # any hashable object
 Transitions = list[tuple[float, State]]
 
@@ -109,7 +111,7 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     def terminal_duration(self, state: State) -> float:
         return 1.0
 
-    def step(self, actions: Sequence[int]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, actions: Sequence[int]) -> tuple[Any, float, bool, bool, Json]:
         """Draw a successor: ``(state, 0.0, terminated, False, {})``."""
         transitions = self.transition_probabilities(self.get_state(), actions)
         if not transitions:

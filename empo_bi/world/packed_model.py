@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy.typing as npt
-
-from empo_bi.types import KeyArray
+from empo_bi.types import Array, Json, KeyArray
 from empo_bi.world.array_world import ArrayWorld
 from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import WorldGoalGenerator
@@ -71,7 +69,7 @@ class GridModel(PackedModel):
         return b"".join([named, *(array.tobytes() for array in arrays)])
 
     @property
-    def _rules(self) -> tuple[dict[str, Any], list[npt.NDArray[Any]]]:
+    def _rules(self) -> tuple[Json, list[Array]]:
         """Map and rules, as compiled: names and numbers, and arrays."""
         world = self.world
         fields = [(f.slot, f.word, f.shift, f.width) for f in world.layout.fields]
@@ -86,11 +84,11 @@ class GridModel(PackedModel):
         return ["gridworld", type(world), *self._rules, world.max_steps, roles, self.added_attributes]
 
     @property
-    def added_attributes(self) -> dict[str, Any]:
+    def added_attributes(self) -> Json:
         return {name: value for name, value in vars(self.world).items() if name not in _OF_A_GRIDWORLD}
 
     @property
-    def mapping(self) -> dict[str, Any]:
+    def mapping(self) -> Json:
         return to_mapping(self.world.world_spec)
 
     # --- the horizon --------------------------------------------------------------------------------------------------

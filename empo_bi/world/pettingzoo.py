@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from empo_bi.errors import InvalidActionError
+from empo_bi.types import Json
 from empo_bi.world.gridworld import GridWorld
 
 try:
@@ -54,9 +55,7 @@ class ParallelGridWorld(ParallelEnv):
     def action_space(self, agent: str) -> spaces.Space[Any]:
         return self.world.action_space
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+    def reset(self, seed: int | None = None, options: Json | None = None) -> tuple[dict[str, Observation], dict[str, Json]]:
         observation, info = self.world.reset(seed=seed, options=options)
         self.agents = [] if self.world.is_terminal() else list(self.possible_agents)
         return self._for_all(observation), self._for_all(info)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import Json
 from empo_bi.world.model import State, Transitions, WorldModel
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class PythonModel:
         return ["world", type(self.world), attributes_of(self.world)]
 
     @property
-    def added_attributes(self) -> dict[str, Any] | None:
+    def added_attributes(self) -> Json | None:
         return None
 
     @property
@@ -162,7 +163,7 @@ class PythonModel:
     # --- what stores keep ---------------------------------------------------------------------------------------------
 
     @property
-    def mapping(self) -> dict[str, Any] | None:
+    def mapping(self) -> Json | None:
         return None
 
     @property
