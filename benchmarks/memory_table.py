@@ -24,7 +24,7 @@ from pathlib import Path
 from measuring import OtherWork, Table
 
 from empo_bi import EmpoError, Params, TooManyStatesError, load_world, solve, worlds
-from empo_bi.memory.accounts import Account, MemoryReport, obvious_bytes
+from empo_bi.memory.storage_report import Account, MemoryReport, obvious_bytes
 from empo_bi.runtime.byte_sizes import as_text
 
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99, zeta=2.0, eta=1.1)

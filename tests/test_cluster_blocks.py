@@ -330,7 +330,7 @@ def test_backends_of_other_clusters_are_refused_with_a_remedy() -> None:
     joblib.register_parallel_backend("elsewhere", Elsewhere)
     with (
         joblib.parallel_config(backend="elsewhere", n_jobs=2),
-        pytest.raises(ClusterError, match=r"active backend is Elsewhere; expected Dask's .* backend='dask'"),
+        pytest.raises(ClusterError, match=r"active backend is Elsewhere; expected Dask's .*parallel_config\(backend='dask'"),
     ):
         solved("skipped levels", PARAMS)
 

@@ -85,7 +85,7 @@ def test_a_function_that_a_run_names_is_not_called(source: str, batch: Path, tmp
     run = run_of(batch)
     change(run, attack(tmp_path / "pwned", source))
     with pytest.raises(
-        StoreMismatchError, match=rf"made by the Python function '{source}', which is not called unasked; give"
+        StoreMismatchError, match=rf"made by the Python function '{source}', which is called only on request; give"
     ):
         open_solution(run)
     for command in (["report", run, "--out", tmp_path / "r.html"], ["rollout", run], ["show", run], ["verify", run]):

@@ -11,13 +11,13 @@ import pytest
 from backward.test_one_sweep import assert_same
 from backward.test_wider_tables import MILD, STEEP, content_of, folders, interrupted, solved
 
-from empo_bi import DamagedStoreError
+from empo_bi import DamagedStoreError, Params
 from empo_bi.store.solution_folders import UNTOLD, SolutionFolders
 from empo_bi.sweep.phases import PRECISIONS, Precision
 
 QUESTION: dict[str, Any] = {
-    **dict.fromkeys(UNTOLD, "some key"), "params": {"zeta": 2.0}, "human_params": None, "horizon": 1, "level_sizes": [1, 1],
-    "humans": [0], "robots": [1], "rest": "float16", "work": "float32", "phase_2": True,
+    **dict.fromkeys(UNTOLD, "some key"), "params": Params(zeta=2.0).describe(), "human_params": None,
+    "horizon": 1, "level_sizes": [1, 1], "humans": [0], "robots": [1], "rest": "float16", "work": "float32", "phase_2": True,
 }  # fmt: skip
 ABOUT = {"title": "a world", "horizon": 1, "goals": [["a goal"]], "robot_profiles": [[0], [1]]}
 

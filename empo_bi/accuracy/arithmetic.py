@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from empo_bi.runtime.jit import inlined, rule
-from empo_bi.sweep.continuation import ATTAINED, is_attained
+from empo_bi.sweep.successor_values import ATTAINED, is_attained
 
 UNIT = 2.0**-53  # the largest relative error of one operation
 TINY = 1e-307  # what is lost below the smallest normal numbers
@@ -90,7 +90,7 @@ def share_of(p_A, dp_A):  # type: ignore[no-untyped-def]
 
 @rule
 def put_next(value_X, error_X, v_X, d_X, bits_B, factor, slack):  # type: ignore[no-untyped-def]
-    """What arriving here will be worth, as :func:`empo_bi.sweep.continuation.put_continuation` has it."""
+    """What arriving here will be worth, as :func:`empo_bi.sweep.successor_values.put_continuation` has it."""
     for x in range(v_X.size):
         if is_attained(bits_B, x):
             value_X[x], error_X[x] = (1.0 if factor > 0 else ATTAINED), 0.0

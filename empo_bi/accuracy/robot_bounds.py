@@ -8,8 +8,8 @@ import numpy as np
 
 from empo_bi.accuracy.arithmetic import TINY, UNIT, expected, grown, growth, most_of, policy_error, put_next, share_of
 from empo_bi.runtime.jit import kernel, rule
-from empo_bi.sweep.continuation import find_entries
 from empo_bi.sweep.kernels import joint_of, marginals, power_law, raised, reward
+from empo_bi.sweep.successor_values import find_entries
 
 
 @rule

@@ -12,11 +12,11 @@ from typing import Any
 
 from empo_bi.batch import manifest as manifests
 from empo_bi.batch.leftovers import remove_leftovers
+from empo_bi.batch.run_pass import BatchSettings, Pass, do_pass
 from empo_bi.batch.runs import Run, runs_of
 from empo_bi.batch.shared_passes import passes_of
 from empo_bi.batch.spec import BatchSpec, read_spec
 from empo_bi.batch.table import Table
-from empo_bi.batch.work import BatchSettings, Pass, do_pass
 from empo_bi.batch.workers import Workers, check_backend, workers_for
 from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError
 from empo_bi.runtime.arguments import check_flags, check_path
@@ -203,7 +203,7 @@ def _locked(folder: Folder) -> Iterator[None]:
         yield
         return
     from empo_bi.store.lock import WriterLock
-    from empo_bi.store.reporting import reporting
+    from empo_bi.store.write_errors import reporting
 
     with reporting(str(folder)):
         folder.place.mkdir(parents=True, exist_ok=True)

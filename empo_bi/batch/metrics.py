@@ -60,7 +60,7 @@ class Metric:
         if isinstance(found, Mapping):
             columns = {f"{self.name}.{part}": self._plain(value) for part, value in found.items()}
             if len(columns) < len(found):
-                raise MetricError(f"metric {self.name}: returned {short_repr(found)}; give different names as texts")
+                raise MetricError(f"metric {self.name}: returned {short_repr(found)}; keys must be distinct strings")
             return columns
         return {self.name: self._plain(found)}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from empo_bi.batch.run_pass import RUNS_AT_ONCE, BatchSettings, Pass
 from empo_bi.batch.runs import Run
-from empo_bi.batch.work import RUNS_AT_ONCE, BatchSettings, Pass
 from empo_bi.solving.run_manifest_rules import KEEPS
 from empo_bi.store.solution_folders import is_url
 from empo_bi.types import Json

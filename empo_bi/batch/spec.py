@@ -175,10 +175,11 @@ class _Reader:
         drawn = [quantity.name for quantity in (spec.steps, *spec.params) if quantity is not None and quantity.is_random]
         if drawn and "samples" not in self._content:
             raise self._error(
-                "samples", message=f"missing; {', '.join(drawn)} is drawn: give a number, as in 'samples: 200'"
+                "samples",
+                message=f"missing; {', '.join(drawn)} is drawn at random: give a number of draws, 'samples: 200'",
             )
         if drawn and spec.samples < 1:
-            raise self._error("samples", message=f"{spec.samples}; {', '.join(drawn)} is drawn: give 1 or more")
+            raise self._error("samples", message=f"{spec.samples}; {', '.join(drawn)} is drawn at random: give 1 or more")
         if not drawn and "samples" in self._content:
             raise self._error(
                 "samples",

@@ -158,7 +158,8 @@ def _local_cluster(n: int) -> Any:
             return distributed.LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None, memory_limit=0)
         except RuntimeError as error:
             if is_last:
-                raise ClusterError(f"Dask workers die while starting ({error.__cause__ or error})") from error
+                remedy = "look into the workers' logs, or use the local backend"
+                raise ClusterError(f"Dask workers die while starting ({error.__cause__ or error}); {remedy}") from error
             say("a Dask worker died while starting; starting the cluster again")
 
 

@@ -31,7 +31,7 @@ def completion(ctx: click.Context, shell: str | None) -> None:
     chosen = shell or os.path.basename(os.environ.get("SHELL", ""))
     kind = get_completion_class(chosen) if chosen in _INSTALL else None
     if kind is None:
-        raise click.UsageError(f"unknown shell {chosen or 'in use'}; give one of {', '.join(_INSTALL)}")
+        raise click.UsageError(f"cannot complete for {chosen or 'the shell in use'}; give one of {', '.join(_INSTALL)}")
     program = kind(ctx.find_root().command, {}, "empo-bi", "_EMPO_BI_COMPLETE")
     click.echo(f"# Completion of empo-bi for {chosen}. For all sessions: {_INSTALL[chosen]}")
     click.echo(program.source_template % program.source_vars())  # source() would start bash to ask for its version

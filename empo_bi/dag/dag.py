@@ -16,7 +16,7 @@ from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.dag.state_index import KeyStateIndex, ListStateIndex, SharedStateIndex, StateIndex, StateKeys
 from empo_bi.errors import InvalidStateError
-from empo_bi.memory.accounts import Account, MemoryReport
+from empo_bi.memory.storage_report import Account, MemoryReport
 from empo_bi.runtime.hooks import provided
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.types import Bodies, ByteArray, IndexArray, KeyArray

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.key_index import KeyIndex
+from empo_bi.dag.level_members import successors_of
 from empo_bi.dag.levels import Levels
-from empo_bi.dag.reach import successors_of
 from empo_bi.dag.slices import BodySlice, SliceBuilder, as_array, bodies_from
 from empo_bi.dag.spill import SpillLimit
 from empo_bi.errors import TooManyStatesError

@@ -171,7 +171,7 @@ class _FirstLevels(MemoryLevels):
 
 def _dag_ratio(levels: _FirstLevels) -> float:
     """Bytes on disk for each byte in memory, of the largest slice."""
-    from empo_bi.store import codec
+    from empo_bi.store import slice_arrays as codec
 
     largest = max(levels.kept, key=lambda piece: piece.nbytes)
     _, arrays = codec.to_arrays(replace(largest, states=None), None)
@@ -179,7 +179,7 @@ def _dag_ratio(levels: _FirstLevels) -> float:
 
 
 def _compressed(arrays: Sequence[npt.NDArray[np.generic]]) -> int:
-    from empo_bi.store.encoded import Compression, array_files
+    from empo_bi.store.compression import Compression, array_files
 
     compression = Compression.of(True)
     return sum(len(data) for array in arrays for _, data in array_files(array, ("",) * array.ndim, compression))

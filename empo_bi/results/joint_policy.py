@@ -16,8 +16,8 @@ import numpy.typing as npt
 from empo_bi.dag.level_blocks import Block
 from empo_bi.problem.profiles import Profiles
 from empo_bi.runtime.jit import inlined, kernel
-from empo_bi.sweep.continuation import find_entries
 from empo_bi.sweep.kernels import marginals, power_law
+from empo_bi.sweep.successor_values import find_entries
 from empo_bi.types import FloatArray, IndexArray
 
 BELOW_ONE = np.nextafter(1.0, 0.0)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.errors import StoreError
-from empo_bi.memory.accounts import Account, MemoryReport
 from empo_bi.memory.profiler import MemoryProfiler
+from empo_bi.memory.storage_report import Account, MemoryReport
 from empo_bi.problem.callbacks import joint_policies_of
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params

@@ -1,1 +1,1 @@
-"""What runs below the mathematics: compilation of kernels and, later, blocks, memory and progress."""
+"""What runs below the mathematics: compiled kernels, workers, progress, interrupts, safe files, what the machine has."""

@@ -88,7 +88,7 @@ def check_dag(dag: Dag, world: World, key: tuple[str, int | None] | None) -> Non
         raise ValueError(f"dag={dag!r} is {'closed' if dag.is_finished else 'unfinished'}; enumerate it again")
     theirs = dag.world_key if dag.world_key is not None else world_key(dag.world)
     if dag.world is not world and (key is None or key != theirs):
-        raise ValueError(f"dag={dag!r} is that of another world, or of another horizon; enumerate one for this world")
+        raise ValueError(f"dag={dag!r} was enumerated for another world or horizon; enumerate one for this world")
 
 
 def check_sequence_of(params: Sequence[object], kind: type) -> None:

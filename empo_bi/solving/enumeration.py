@@ -35,7 +35,7 @@ from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import level_bar
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.options import Resources, Storage, resources_from
-from empo_bi.store.layout import FORMAT, VERSION
+from empo_bi.store.format_names import FORMAT, VERSION
 from empo_bi.types import Json
 from empo_bi.world.array_world import NumberedStates
 from empo_bi.world.as_model import UNKNOWN, Model, as_model
@@ -115,7 +115,7 @@ def enumerate_dag(
     (3741, 1144, [1, 36, 128, 224])
     """
     if memory_profile is not None and not isinstance(memory_profile, MemoryProfiler):
-        raise TypeError(f"memory_profile={memory_profile!r}; give a MemoryProfiler, which has the snapshots then, or None")
+        raise TypeError(f"memory_profile={memory_profile!r}; give a MemoryProfiler, which collects the snapshots, or None")
     storage = Storage(where=store, precision=precision, compression=compression, overwrite=overwrite)
     resources = resources_from(
         memory_limit=memory_limit, workers=workers, max_states=max_states, monitor=monitor, memory_profile=memory_profile,
@@ -275,8 +275,8 @@ def _place_of(store: object) -> Place:
 
 
 def _open_or_create(model: Model, place: Place, manifest: Json, storage: Storage, budget: Budget) -> DagStore:
+    from empo_bi.store.compression import Compression
     from empo_bi.store.dag_store import DagStore
-    from empo_bi.store.encoded import Compression
     from empo_bi.store.json_states import JsonStates
 
     # A temporary store keeps states in memory, as they are, whatever they are.

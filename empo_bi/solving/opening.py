@@ -108,9 +108,9 @@ def _world_for(folder: Folder, run: Json | None, given: World | str | None, trus
     reference = WorldReference(about["name"], about["source"], Path(about["folder"]), tuple(run["overrides"].items()))
     if trust is not True:
         raise StoreMismatchError(
-            f"{folder}: its world was made by the Python function {short_repr(about['source'])}, which is not called "
-            "unasked; give world=... (--world MODULE:FUNCTION), or trust=True (--trust) if you would run programs of "
-            "whoever made this folder"
+            f"{folder}: its world was made by the Python function {short_repr(about['source'])}, which is called "
+            "only on request; give world=... (--world MODULE:FUNCTION), or trust=True (--trust) if you trust its maker "
+            "enough to run their code"
         )
     return reference.load_again(run["given_steps"], about)
 
@@ -163,8 +163,9 @@ def _opened(folder: Folder, store: str, dag: Dag) -> Solution:
         own = [part for part in _USERS_OWN if content[part] != "none"]
         if own or content["human_params"] is not None:
             raise StoreMismatchError(
-                f"{folder}: was solved with functions or settings of your own ({', '.join(own) or 'phase 1 apart'}), which "
-                "a folder cannot hold; call solve, or what made it, with the same arguments: it opens what is there"
+                f"{folder}: was solved with functions or settings of your own "
+                f"({', '.join(own) or 'separate parameters for phase 1'}), which a folder cannot hold; "
+                "call solve, or what made it, with the same arguments: it opens what is there"
             )
         roles = Roles(humans=content["humans"], robots=content["robots"], phase_2=content["phase_2"])
         storage = Storage(
@@ -185,7 +186,7 @@ def _as_damage(what: str) -> Iterator[None]:
     except EmpoError:
         raise
     except (TypeError, ValueError, KeyError) as error:
-        raise DamagedStoreError(f"{what}: what it says of itself cannot be ({error}); solve it again") from error
+        raise DamagedStoreError(f"{what}: its metadata is inconsistent ({error}); solve it again") from error
 
 
 def _with_world(dag: Dag, folder: Folder) -> Dag:

@@ -92,7 +92,7 @@ class WorldReference:
         look = self.look(steps)
         if look.key != about["key"]:
             raise StoreMismatchError(
-                f"{self.source} makes another world now than when the run was asked for; run the batch again, which "
-                "takes it for a new one"
+                f"{self.source} now makes a different world than when the batch started; run the batch again, "
+                "where it counts as a new run"
             )
         return look.model

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from empo_bi.errors import StoreError
-from empo_bi.store.reporting import reporting
+from empo_bi.store.write_errors import reporting
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.types import Json
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.slices import BodySlice, as_array
-from empo_bi.store.layout import level_name, spoken
+from empo_bi.store.format_names import level_name, spoken
 from empo_bi.store.records import Unfit
 from empo_bi.types import Bodies
 
@@ -53,4 +53,6 @@ class BodyCensus:
         elif piece.succ_K is not None:
             level_K = self._level_B[piece.succ_K]
             if not ((level_K > t) | (False if is_finished else level_K == NOWHERE)).all():
-                raise Unfit(f"{where}, array 'succ': a body follows that is on level {int(level_K.min())}")
+                raise Unfit(
+                    f"{where}, array 'succ': a transition does not lead to a later level (found {int(level_K.min())})"
+                )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from empo_bi.errors import DamagedStoreError, StoreMismatchError
 from empo_bi.runtime.printable import one_line
-from empo_bi.store.layout import DAG_KIND, FINISHED, spoken
+from empo_bi.store.format_names import DAG_KIND, FINISHED, spoken
 from empo_bi.store.manifest import refuse_other_content
 from empo_bi.store.records import shown
 from empo_bi.store.zarr_files import ZarrFiles

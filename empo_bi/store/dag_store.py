@@ -18,18 +18,18 @@ from empo_bi.dag.followers import Followers
 from empo_bi.dag.levels import LevelSizes, check_ascending
 from empo_bi.dag.slices import BodySlice
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, STRETCH_BYTES
-from empo_bi.store import codec
+from empo_bi.store import slice_arrays as codec
 from empo_bi.store.cache import LevelCache, held_weakly
-from empo_bi.store.codec import nbytes_when_read, sizes_of
+from empo_bi.store.compression import Compression
 from empo_bi.store.dag_manifest import END_IS_MISSING, UNFINISHED, check_content, read_end
-from empo_bi.store.encoded import Compression
+from empo_bi.store.format_names import BODY_ARRAYS, DAG_KIND, FINISHED, HEAD_ARRAYS, TRANSITIONS, level_name, spoken
 from empo_bi.store.json_states import JsonStates
-from empo_bi.store.layout import BODY_ARRAYS, DAG_KIND, FINISHED, HEAD_ARRAYS, TRANSITIONS, level_name, spoken
 from empo_bi.store.levelled import LevelledStore
 from empo_bi.store.location import Place
 from empo_bi.store.records import Unfit, check_dag_manifest
+from empo_bi.store.slice_arrays import nbytes_when_read, sizes_of
 from empo_bi.store.slice_guard import SliceGuard
-from empo_bi.store.stretches import read_stretches
+from empo_bi.store.transition_chunks import read_stretches
 from empo_bi.types import Bodies, IndexArray, Json
 
 

@@ -54,8 +54,8 @@ class JsonStates:
         if self._encode is None and (type(state) if _is_named(state) else None) is not self._named:
             wanted = "no named tuple" if self._named is None else f"a {self._named.__name__}"
             raise InvalidStateError(
-                f"state {short_repr(state)} is a {type(state).__name__}, but the initial state is {wanted}; what is read "
-                f"again could not be told apart: {_REMEDY}"
+                f"state {short_repr(state)} is a {type(state).__name__}, but the initial state is {wanted}; its type "
+                f"would be lost on reading: {_REMEDY}"
             )
         value = state if self._encode is None else self._encode(state)
         plain = _plain(value, state, is_top=self._encode is None)
@@ -96,5 +96,5 @@ def _plain(value: Any, state: Any, *, is_top: bool = False) -> Any:
 
 def _tuples(value: Any) -> Any:
     if isinstance(value, dict) or (isinstance(value, float) and not math.isfinite(value)):
-        raise Unfit(f"a state has {short_repr(value)}, which no state has")
+        raise Unfit(f"a state contains {short_repr(value)}, which is not allowed")
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

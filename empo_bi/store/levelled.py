@@ -19,11 +19,11 @@ from zarr.abc.store import Store
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError, StoreVersionError
 from empo_bi.store.background import BackgroundWriter
 from empo_bi.store.cache import LevelCache
-from empo_bi.store.encoded import Compression
-from empo_bi.store.layout import FINISHED, ROOT, StoreKind, level_name
+from empo_bi.store.compression import Compression
+from empo_bi.store.format_names import FINISHED, ROOT, StoreKind, level_name
 from empo_bi.store.location import Place, bytes_by_array, nbytes_of
 from empo_bi.store.manifest import read_manifest, refuse_strangers
-from empo_bi.store.reporting import reporting
+from empo_bi.store.write_errors import reporting
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.types import Json
 
@@ -133,7 +133,9 @@ class LevelledStore(ABC):
             found = cls._opened(place, make, mends=True)
         except StoreNotFoundError:
             if place.reads_zip_file:
-                raise StoreMismatchError(f"{place.name}: is a zip file, but no {cls.kind.noun}; use another name") from None
+                raise StoreMismatchError(
+                    f"{place.name}: is a zip file without a {cls.kind.noun}; use another name"
+                ) from None
             return None
         except (StoreMismatchError, DamagedStoreError) as error:
             may_be_anybodys = place.reads_zip_file and not isinstance(error, StoreVersionError)
@@ -165,7 +167,9 @@ class LevelledStore(ABC):
         names = self._files.names()
         refuse_strangers(self.place.name, self.kind, names)
         if names and not self._files.can_delete:
-            raise StoreMismatchError(f"{self.place.name}: is not empty, and this kind of store cannot forget; use a new one")
+            raise StoreMismatchError(
+                f"{self.place.name}: is not empty, and this kind of store cannot delete entries; use an empty one"
+            )
         self._delete_all(names)
         self._files.write_record(ROOT, self.manifest)
 
@@ -252,7 +256,7 @@ class LevelledStore(ABC):
         self._check_open()
         if self.is_finished or t != self.next_level:
             comes = "nothing, it is finished" if self.is_finished else f"level {self.next_level}"
-            raise ValueError(f"{self.place.name}: level {t} was put; next comes {comes}")
+            raise ValueError(f"{self.place.name}: level {t} is out of order; expected {comes}")
 
     def _put(self, t: int, nbytes: int, write: Callable[[], Json]) -> None:
         """Write a level in the background. An error shows here or later, at the next call."""

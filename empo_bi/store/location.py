@@ -20,7 +20,7 @@ from zarr.storage import FsspecStore, LocalStore, ZipStore
 
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError
 from empo_bi.runtime.ordinary_files import refuse_link, refuse_links_in
-from empo_bi.store.layout import is_half_a_file
+from empo_bi.store.format_names import is_half_a_file
 from empo_bi.store.lock import WriterLock
 
 TEMPORARY_PREFIX = "empo_bi-dag-"
@@ -68,7 +68,7 @@ class Place:
             assert self.zip_file is not None
             if not zipfile.is_zipfile(self.zip_file):
                 raise DamagedStoreError(
-                    f"{self.name}: is no zip file, or only a part of one; choose another place, or remove it yourself"
+                    f"{self.name}: is not a complete zip file; choose another place, or remove it yourself"
                 )
             self._check_members(self.zip_file)
             return ZipStore(self.zip_file, mode="r", read_only=True)

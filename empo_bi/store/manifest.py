@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError, StoreVersionError
 from empo_bi.runtime.wording import short_repr
-from empo_bi.store.layout import ROOT, StoreKind, spoken
+from empo_bi.store.format_names import ROOT, StoreKind, spoken
 from empo_bi.store.records import shown
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.types import Json
@@ -66,5 +66,5 @@ def refuse_strangers(name: str, kind: StoreKind, names: Iterable[str]) -> None:
     strangers = sorted(name for name in names if not kind.is_our_name(name))
     if strangers:
         raise StoreMismatchError(
-            f"{name}: is no {kind.noun}, it has {short_repr(strangers[:5])}; choose an empty or new place"
+            f"{name}: is not a {kind.noun}; it contains {short_repr(strangers[:5])}; choose an empty or new place"
         )

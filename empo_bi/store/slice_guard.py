@@ -15,9 +15,9 @@ from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, as_array, places_in
 from empo_bi.store.body_census import BodyCensus
-from empo_bi.store.codec import nbytes_when_read
-from empo_bi.store.layout import level_name, spoken
+from empo_bi.store.format_names import level_name, spoken
 from empo_bi.store.records import Unfit
+from empo_bi.store.slice_arrays import nbytes_when_read
 from empo_bi.store.slice_rules import (
     KeyCheck,
     StoreRules,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.slices import BodySlice, places_in
-from empo_bi.store.layout import level_name, spoken
+from empo_bi.store.format_names import level_name, spoken
 from empo_bi.store.records import FLOATS, MOST_BODIES, UNSIGNED, Unfit, check_slice_marker, is_packed
 from empo_bi.types import Array, Arrays, Bodies, Json
 
@@ -77,7 +77,10 @@ def check_levels(markers: Sequence[Any], rules: StoreRules, *, is_finished: bool
         _check_below(where, marker, n_bodies if rules.shares_bodies else MOST_BODIES)
         n_transitions += marker["n_transitions"]
         if marker["n_known"] > n_transitions + 1:
-            raise Unfit(f"{where}: {marker['n_known']:,} bodies are said to be known by {n_transitions:,} transitions")
+            raise Unfit(
+                f"{where}: {marker['n_known']:,} bodies are said to be known, but {n_transitions:,} transitions lead to "
+                "at most one more"
+            )
         if marker["n_known"] < max(known, n_bodies if rules.shares_bodies else 1):
             raise Unfit(f"{where}: {marker['n_known']:,} bodies are said to be known, but there are more")
         known = marker["n_known"]
@@ -127,7 +130,7 @@ def _check_bodies(where: str, marker: Json, rules: StoreRules) -> None:
     for i, name in enumerate(names):
         given = marker[name]
         if isinstance(given, str) and given not in names[: i + 1]:
-            raise Unfit(f"{where}: its {name} are said to be those of {given!r}")
+            raise Unfit(f"{where}: its {name} are defined by {given!r}, which is not allowed")
         if isinstance(given, list) and given[1] - given[0] != marker[sizes[name]]:
             raise Unfit(f"{where}: {marker[sizes[name]]:,} {name} are said to be {given}")
         if isinstance(given, str) and marker[sizes[name]] != marker[sizes[given]]:
@@ -186,7 +189,7 @@ def _check_shapes(where: str, marker: Json, needed: Shapes, allowed: Shapes) -> 
             raise Unfit(f"{where}: its commit marker has no array {name!r}")
     for name, about in marker["arrays"].items():
         if name not in needed and name not in allowed:
-            raise Unfit(f"{where}, array {name!r}: such a level has none")
+            raise Unfit(f"{where}, array {name!r}: is unexpected on such a level")
         dtypes, shape = needed.get(name) or allowed[name]
         is_right = len(shape) == len(about["shape"]) and all(
             n is None or n == m for n, m in zip(shape, about["shape"], strict=True)
@@ -275,7 +278,7 @@ def _check_ascending(where: str, numbers: Array, limit: int) -> None:
 
 def _check_spare_bits(where: str, last_bytes: npt.NDArray[np.uint8], n_bits: int) -> None:
     if n_bits % 8 and int(last_bytes.max()) >> n_bits % 8:
-        raise Unfit(f"{where}: bits are set that stand for nothing")
+        raise Unfit(f"{where}: padding bits are set; expected 0")
 
 
 def check_largest_count(where: str, marker: Json, count_EJ: Array, rules: StoreRules) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 from empo_bi.errors import StoreError
 from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, path_inside
 from empo_bi.runtime.printable import printable
-from empo_bi.store.reporting import reporting
 from empo_bi.store.solution_folders import inside, is_url
+from empo_bi.store.write_errors import reporting
 from empo_bi.types import Json
 
 MOST_BYTES = 1 << 26  # of a file that is read: a table of a million runs, or a manifest, takes less

@@ -11,7 +11,7 @@ from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import StoreNotFoundError
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
-from empo_bi.store.layout import SOLUTION_KIND
+from empo_bi.store.format_names import SOLUTION_KIND
 from empo_bi.store.solved_levels import ARRAYS, MemorySolution, SolvedLevels
 from empo_bi.types import Json
 from empo_bi.world.as_model import Model
@@ -86,7 +86,7 @@ class SolutionFolders:
 
 
 def _open_or_create(where: Any, content: Json, about: Json, compression: Any, overwrite: bool) -> SolutionStore:
-    from empo_bi.store.encoded import Compression
+    from empo_bi.store.compression import Compression
     from empo_bi.store.location import place_of
     from empo_bi.store.solution_store import SolutionStore
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi.store.layout import level_name, spoken
+from empo_bi.store.format_names import level_name, spoken
 from empo_bi.store.records import Unfit
 from empo_bi.types import Array, Json
 
@@ -64,7 +64,7 @@ class SolutionRules:
             raise Unfit(f"{where}, array {missing[0]!r}: is missing from its record")
         for name, about in marker["arrays"].items():
             if name not in expected:
-                raise Unfit(f"{where}, array {name!r}: a solution has none")
+                raise Unfit(f"{where}, array {name!r}: is unexpected in a solution")
             if (about["dtype"], about["shape"]) != expected[name]:
                 found = f"{about['dtype']} {about['shape']}"
                 raise Unfit(

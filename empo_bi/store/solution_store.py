@@ -15,8 +15,8 @@ from zarr.abc.store import Store
 from empo_bi.errors import DamagedStoreError, StoreError
 from empo_bi.memory.budget import CACHE_BYTES, RESULT_BACKLOG
 from empo_bi.store.cache import LevelCache, held_weakly
-from empo_bi.store.encoded import Compression
-from empo_bi.store.layout import ROOT, SOLUTION_KIND, level_name
+from empo_bi.store.compression import Compression
+from empo_bi.store.format_names import ROOT, SOLUTION_KIND, level_name
 from empo_bi.store.levelled import LevelledStore
 from empo_bi.store.location import Place
 from empo_bi.store.manifest import refuse_other_content
@@ -186,8 +186,8 @@ class SolutionStore(LevelledStore):
         about = self._files.read_record(group)
         if about is None:
             raise self._files.damaged(
-                f"group {group} is missing, without which level {self.next_level}, whose commit marker (the attributes of "
-                "its zarr.json) is missing, too, cannot be solved"
+                f"level {self.next_level} has no commit marker (the attributes of its zarr.json), and group {group}, "
+                "which is needed to solve it, is missing"
             )
         with self._files.naming_damage():
             check_abouts(about)
@@ -260,7 +260,7 @@ def _check_content(name: str, asked: Json, found: Json) -> None:
     wrong = [part for part in _FOLLOWING if part in found and part in asked and asked[part] != found[part]]
     if wrong and not other:
         raise DamagedStoreError(
-            f"{name}: the metadata of the store: {', '.join(wrong)} cannot be those of what was solved. "
+            f"{name}: the metadata of the store: {', '.join(wrong)} contradict the rest of the metadata. "
             f"{SOLUTION_KIND.remedy}"
         )
     if other:

@@ -24,8 +24,8 @@ from zarr.storage import FsspecStore
 
 from empo_bi.dag.spill import BlockArray
 from empo_bi.errors import DamagedStoreError, MemoryLimitError
-from empo_bi.store.encoded import Compression, StoredArray, array_files, chunk_name, group_file, little_endian
-from empo_bi.store.layout import ATTRIBUTE, DAG_KIND, ROOT, spoken
+from empo_bi.store.compression import Compression, StoredArray, array_files, chunk_name, group_file, little_endian
+from empo_bi.store.format_names import ATTRIBUTE, DAG_KIND, ROOT, spoken
 from empo_bi.store.records import OBJECT, Unfit, check_record, one_of, parsed
 from empo_bi.store.zarr_internals import is_open, open_if_needed, sync
 from empo_bi.types import Array, Bodies, Json

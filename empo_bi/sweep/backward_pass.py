@@ -31,7 +31,7 @@ PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 
 @dataclass(eq=False)
 class SolveTask(Pair):
-    """Phases that belong together, and where their results go. Strands may share a human phase."""
+    """Phases that belong together, and where their results go. Tasks may share a human phase."""
 
     sink: SolvedLevels
     keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over; of the first level, all are
@@ -94,7 +94,7 @@ class Sweep:
     def run(self) -> None:
         """Go on where the sinks are; nothing is computed for those that have everything.
 
-        Strands whose tables are too narrow are given up, and say so.
+        Tasks whose tables are too narrow are given up, and say so.
         """
         dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
         first = max(task.next_level for task in self.tasks)

@@ -13,7 +13,8 @@ import math
 import numpy as np
 
 from empo_bi.runtime.jit import inlined, kernel, rule
-from empo_bi.sweep.continuation import (
+from empo_bi.sweep.exponential import EXP_CONSTANTS, exp_constants, exp_nonpositive
+from empo_bi.sweep.successor_values import (
     add_continuation,
     are_certain,
     find_entries,
@@ -23,7 +24,6 @@ from empo_bi.sweep.continuation import (
     mean_of_rows,
     put_continuation,
 )
-from empo_bi.sweep.exponential import EXP_CONSTANTS, exp_constants, exp_nonpositive
 
 OK = np.int64(-1)
 

@@ -14,9 +14,9 @@ from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import JointPrior, State
 from empo_bi.sweep import formulas
-from empo_bi.sweep.continuation import ATTAINED
 from empo_bi.sweep.float16 import put_rows
 from empo_bi.sweep.kernels import OK, human_block, robot_block
+from empo_bi.sweep.successor_values import ATTAINED
 from empo_bi.sweep.undefined_values import StateTrouble, parameter_at_fault, too_large
 from empo_bi.sweep.value_tables import RowPlan, Table
 from empo_bi.types import Array, Arrays, BoolArray, ByteArray, FloatArray, IndexArray, SuccessorArray

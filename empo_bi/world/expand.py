@@ -30,7 +30,7 @@ from empo_bi.world.board import (
     restore,
     things_have_moved,
 )
-from empo_bi.world.joint import (
+from empo_bi.world.joint_actions import (
     MAX_OUTCOMES,
     draw_probability,
     form_blocks,
@@ -42,8 +42,8 @@ from empo_bi.world.joint import (
     prepare,
     read_intents,
 )
-from empo_bi.world.play import play, play_certain
 from empo_bi.world.tables import FIELD_RECORD, IntArray, Tables
+from empo_bi.world.turn_order import play, play_certain
 
 # Codes of errors that stop a block: negative numbers far from any that ask for more room.
 BAD_KEY, TOO_MANY_OUTCOMES = -(1 << 60), -(1 << 61)

@@ -158,7 +158,7 @@ class PythonModel:
         return None
 
     def with_horizon(self, steps: int) -> Any:
-        raise ValueError(f"{short_repr(self.world)} cannot be given another horizon; make a world that has it")
+        raise ValueError(f"{short_repr(self.world)} has a fixed horizon; construct the world with the one you want")
 
     # --- what stores keep ---------------------------------------------------------------------------------------------
 

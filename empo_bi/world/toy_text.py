@@ -23,8 +23,8 @@ def with_ended(goal: PossibleGoal, ended_copies: Mapping[int, int]) -> PossibleG
         return goal
     if type(goal) is not ReachStatesGoal:
         raise InvalidWorldError(
-            f"goal {short_repr(goal)}: states {short_repr(list(ended_copies))} may be terminal or not, and get terminal "
-            "copies, which your own goal does not know; give the numbers of its states instead"
+            f"goal {short_repr(goal)}: states {short_repr(list(ended_copies))} can be entered both as terminal and "
+            "not, so they get terminal copies, which a goal of your own does not recognise; give state numbers instead"
         )
     return ReachStatesGoal(goal.name, [*goal.numbers, *(ended_copies[n] for n in goal.numbers if n in ended_copies)])
 

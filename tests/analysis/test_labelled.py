@@ -24,7 +24,7 @@ from store_tools import tree
 from empo_bi import DamagedStoreError, Params, Solution, enumerate_dag, load_world, open_solution, solve
 from empo_bi.analysis.quantities import QUANTITIES
 from empo_bi.analysis.to_xarray import by_level, dataset_of
-from empo_bi.store import encoded
+from empo_bi.store import compression as encoded
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.world.gridworld import GridWorld
 

@@ -26,8 +26,8 @@ from empo_bi import (
     solve,
 )
 from empo_bi.batch import batch as batches
-from empo_bi.batch import work as work_module
-from empo_bi.batch.work import do_pass
+from empo_bi.batch import run_pass as work_module
+from empo_bi.batch.run_pass import do_pass
 from empo_bi.store.lock import WriterLock
 
 
@@ -430,7 +430,7 @@ def test_worlds_made_by_functions_are_told_apart_by_all_that_was_changed(tmp_pat
     changed = run_batch(tmp_path / "batch.yaml", workers=1, progress=False)
     assert changed.n_skipped == 0
     assert changed.table["V_r"][1] != result.table["V_r"][1]
-    with pytest.raises(StoreMismatchError, match="makes another world now"):
+    with pytest.raises(StoreMismatchError, match="now makes a different world"):
         open_solution(tmp_path / "runs/runs" / result.table["run"][1], trust=True)
     for p in (1, 2):
         (tmp_path / "p.yaml").write_text(f"worlds: w.py:factory\nout: p\noverrides: {{p: {p}}}\n")

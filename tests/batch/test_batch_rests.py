@@ -11,9 +11,9 @@ import pytest
 from batch.batches import SMALL, lasting_csv, run_here
 from command_line import invoke
 
-from empo_bi.batch import work as work_module
+from empo_bi.batch import run_pass as work_module
+from empo_bi.batch.run_pass import do_pass
 from empo_bi.batch.table import Table
-from empo_bi.batch.work import do_pass
 from empo_bi.store.lock import WriterLock
 from empo_bi.store.small_files import Folder
 

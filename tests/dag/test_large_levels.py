@@ -19,11 +19,11 @@ from empo_bi import MemoryLimitError, MemoryProfiler, Params, enumerate_dag, loa
 from empo_bi.dag.slices import SliceBuilder
 from empo_bi.dag.spill import BlockArray, BlockSpool, SpillLimit
 from empo_bi.memory import budget
-from empo_bi.store.encoded import Compression
+from empo_bi.store.compression import Compression
 from empo_bi.store.location import place_of
 from empo_bi.store.row_reader import RowReader
 from empo_bi.store.slice_rules import _check_probabilities
-from empo_bi.store.stretches import _cut
+from empo_bi.store.transition_chunks import _cut
 from empo_bi.store.zarr_files import ZarrFiles
 
 MB = 1_000_000
@@ -126,7 +126,7 @@ def test_damage_of_a_chunk_is_found_in_stretches_too(tmp_path: Path, tiny: None)
 def test_a_reader_of_rows_reads_each_chunk_once_and_checks_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("empo_bi.store.encoded.CHUNK_BYTES", 64)
+    monkeypatch.setattr("empo_bi.store.compression.CHUNK_BYTES", 64)
     files = ZarrFiles("here", place_of(tmp_path / "store").for_writing())
     array = np.arange(100, dtype=np.int32).reshape(50, 2)
     about = files.write_array("g", "a", array, ("x", "y"), Compression())
@@ -142,7 +142,7 @@ def test_a_reader_of_rows_reads_each_chunk_once_and_checks_the_whole(
 
 
 def test_arrays_in_blocks_are_stored_as_if_they_came_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("empo_bi.store.encoded.CHUNK_BYTES", 64)
+    monkeypatch.setattr("empo_bi.store.compression.CHUNK_BYTES", 64)
     files = ZarrFiles("here", place_of(tmp_path / "store").for_writing())
     rng = np.random.default_rng(0)
     for n in (1, 7, 8, 9, 64, 100):

@@ -95,7 +95,7 @@ def profiled(folder: Path) -> None:
 
 def batches(scheme: str = "", workers: int = 1, large: bool = False, **options: Any) -> Command:
     def act(folder: Path) -> None:
-        from empo_bi.batch import work
+        from empo_bi.batch import run_pass as work
 
         if large:  # so that DAGs are kept
             work.SMALL_BODIES = work.SMALL_STATES = 10

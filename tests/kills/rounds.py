@@ -286,7 +286,7 @@ def prepare_this_process() -> None:
     from store_tools import world_of
 
     import empo_bi
-    import empo_bi.batch.work
+    import empo_bi.batch.run_pass
     import empo_bi.store.verify
 
     empo_bi.solve(world_of("ice_rink", 2)[0], empo_bi.Params(), progress=False).close()

@@ -15,7 +15,7 @@ from planning_worlds import Ring, step_of
 from store_tools import Drift
 
 from empo_bi import Dag, Params, enumerate_dag, load_world, solve
-from empo_bi.memory.accounts import WAYS, Account, MemoryReport, obvious_bytes
+from empo_bi.memory.storage_report import WAYS, Account, MemoryReport, obvious_bytes
 
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99)
 TRANSITIONS = ("succ", "prob", "count", "members", "expanded", "added", "ended")

@@ -18,7 +18,7 @@ from store_tools import assert_same_dags, assert_same_level, assert_same_trees, 
 
 from empo_bi import DamagedStoreError, EmpoError, StoreError, StoreMismatchError, TooManyStatesError, open_dag
 from empo_bi.cli import cli
-from empo_bi.store import encoded
+from empo_bi.store import compression as encoded
 
 STEPS = 3
 LEVEL = 2  # the one that is damaged

@@ -16,8 +16,8 @@ from store_tools import tree
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from empo_bi import DamagedStoreError
-from empo_bi.store import encoded
-from empo_bi.store.encoded import Compression, array_files, chunk_shape_of, group_file
+from empo_bi.store import compression as encoded
+from empo_bi.store.compression import Compression, array_files, chunk_shape_of, group_file
 from empo_bi.store.zarr_files import ZarrFiles
 
 DTYPES = ["uint8", "uint16", "uint32", "uint64", "int32", "int64", "float16", "float32", "float64"]

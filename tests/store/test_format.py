@@ -481,7 +481,7 @@ def check_xarray(store: Any, reader: StoreReader) -> None:
 
 
 def test_chunks_hold_whole_rows_and_at_most_four_mebibytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("empo_bi.store.encoded.CHUNK_BYTES", 1000)  # as if levels were large
+    monkeypatch.setattr("empo_bi.store.compression.CHUNK_BYTES", 1000)  # as if levels were large
     world = load_world("ice_rink", max_steps=4)
     enumerate_dag(world, store=tmp_path / "dag", progress=False).close()
     reader = StoreReader(tmp_path / "dag")

@@ -17,7 +17,7 @@ from store.forging import put_record, put_tree, record_of, tree_of
 from empo_bi import load_world, open_dag, open_solution, solve
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, WorldWarning
-from empo_bi.store.stretches import read_stretches
+from empo_bi.store.transition_chunks import read_stretches
 from empo_bi.store.verify import verify_store
 
 
@@ -114,7 +114,7 @@ def test_rows_of_counts_are_read_few_at_a_time_also_where_transitions_are_few(mo
             read.append(last - first)
             return np.zeros((last - first, n_profiles), dtype=np.uint8)
 
-    monkeypatch.setattr("empo_bi.store.stretches.RowReader", Rows)
+    monkeypatch.setattr("empo_bi.store.transition_chunks.RowReader", Rows)
     marker = {"level": 0, "arrays": {"count": {}}, "n_expanded": 100, "n_transitions": 1}
     head: Any = SimpleNamespace(expanded=range(100))
     nobody = np.zeros(0, dtype=np.int64)

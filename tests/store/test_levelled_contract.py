@@ -18,9 +18,9 @@ import pytest
 from empo_bi import Params, load_world, solve
 from empo_bi.dag.levels import MemoryLevels
 from empo_bi.errors import DamagedStoreError, StoreError, StoreLockedError, StoreMismatchError, StoreNotFoundError
-from empo_bi.store import codec
+from empo_bi.store import slice_arrays as codec
+from empo_bi.store.compression import Compression
 from empo_bi.store.dag_store import DagStore
-from empo_bi.store.encoded import Compression
 from empo_bi.store.levelled import LevelledStore
 from empo_bi.store.location import place_of
 from empo_bi.store.solution_store import SolutionStore
@@ -514,7 +514,7 @@ def test_without_what_is_ahead_a_store_is_not_continued_and_nothing_is_touched(k
     ahead = kind.store.kind.ahead
     files = {name: data for name, data in files_at(where).items() if not name.startswith(ahead)}
     put_files(where, files)
-    with pytest.raises(DamagedStoreError, match=rf"group {ahead}_0000\d(/0)? is missing"):
+    with pytest.raises(DamagedStoreError, match=rf"group {ahead}_0000\d(/0)?.* is missing"):
         kind.made(where)
     assert files_at(where) == files
 

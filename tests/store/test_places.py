@@ -132,7 +132,7 @@ def test_a_link_leads_to_the_same_lock(tmp_path: Path) -> None:
 def test_a_store_that_cannot_forget_is_not_overwritten(tmp_path: Path) -> None:
     store = zarr.storage.ZipStore(tmp_path / "object.zip", mode="w")
     enumerate_dag(small_world(), store=store, progress=False)
-    with pytest.raises(StoreMismatchError, match="cannot forget; use a new one"):
+    with pytest.raises(StoreMismatchError, match="cannot delete entries; use an empty one"):
         enumerate_dag(load_world("carousel", max_steps=3), store=store, overwrite=True, progress=False)
     assert_same(open_dag(store), enumerate_dag(small_world(), progress=False))
 

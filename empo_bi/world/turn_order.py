@@ -25,7 +25,7 @@ from empo_bi.world.board import (
     set_flag,
     shown,
 )
-from empo_bi.world.joint import (
+from empo_bi.world.joint_actions import (
     ACTION,
     BUSH_GOER,
     CONTESTED_CELL,

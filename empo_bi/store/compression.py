@@ -19,7 +19,7 @@ import numcodecs.blosc
 import numpy as np
 
 from empo_bi.dag.spill import BlockArray
-from empo_bi.store.layout import CHUNK_BYTES
+from empo_bi.store.format_names import CHUNK_BYTES
 from empo_bi.store.records import ARRAY_METADATA, WHOLE, Unfit, check_record, listed, parsed, shown
 from empo_bi.types import Array, Json
 
@@ -30,7 +30,7 @@ BLOSC_HEADER = 16
 
 @dataclass(frozen=True)
 class Compression:
-    """How arrays are compressed: a Blosc compressor (zstd, lz4, blosclz, zlib) and its level, 0 for none at all."""
+    """How arrays are compressed: a Blosc compressor (zstd, lz4, lz4hc, blosclz, zlib) and its level, 0 for none at all."""
 
     level: int = 3
     name: str = "zstd"

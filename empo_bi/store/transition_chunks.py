@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from empo_bi.dag.slices import BodySlice, places_in
-from empo_bi.store.layout import TRANSITIONS, level_name
+from empo_bi.store.format_names import TRANSITIONS, level_name
 from empo_bi.store.row_reader import RowReader
 from empo_bi.store.slice_guard import SliceGuard
 from empo_bi.store.zarr_files import ZarrFiles
