@@ -18,6 +18,7 @@ from empo_bi.sweep.phases import PRECISIONS, Precision
 QUESTION: dict[str, Any] = {
     **dict.fromkeys(UNTOLD, "some key"), "params": Params(zeta=2.0).describe(), "human_params": None,
     "horizon": 1, "level_sizes": [1, 1], "humans": [0], "robots": [1], "rest": "float16", "work": "float32", "phase_2": True,
+    "arrays": ["vr"],
 }  # fmt: skip
 ABOUT = {"title": "a world", "horizon": 1, "goals": [["a goal"]], "robot_profiles": [[0], [1]]}
 
@@ -36,7 +37,7 @@ def level() -> dict[str, Any]:
 
 
 def carry() -> dict[str, Any]:
-    return {"robot": np.array([-1.0])}
+    return {"robot": np.array([-1.0]), "effective": np.zeros((1, 1), dtype=np.float32)}
 
 
 # --- is_begun ---------------------------------------------------------------------------------------------------------

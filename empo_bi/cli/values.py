@@ -9,7 +9,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from empo_bi.runtime.wording import did_you_mean
-from empo_bi.types import Json
 
 Pairs = Iterable[tuple[str, Any]]  # NAME=VALUE, as given in a repeatable option
 
@@ -150,9 +149,9 @@ def parameter_names() -> list[str]:
     return [field.name for field in fields(Params) if field.name != "believed_others_policy"]
 
 
-def as_dict(pairs: Pairs, option: str) -> Json:
+def as_dict(pairs: Pairs, option: str) -> dict[str, Any]:
     """The pairs of a repeatable option, in which each name may appear once."""
-    found: Json = {}
+    found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
             raise click.UsageError(f"{option} {name} is given twice; keep one of them")

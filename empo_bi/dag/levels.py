@@ -32,7 +32,7 @@ class LevelSizes:
 def check_ascending(before: int | None, value: int) -> None:
     """Complain of a level whose value is not above that of the level before it, None for the first one."""
     if before is not None and value <= before:
-        raise ValueError(f"a level of value {value:,} was put after one of {before:,}; values of levels ascend")
+        raise ValueError(f"a level of value {value:,} is out of order after one of {before:,}; values of levels ascend")
 
 
 class LevelStore(Protocol):
@@ -164,7 +164,7 @@ class MemoryLevels(InMemory):
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         if self.is_finished:
-            raise ValueError("a level was put after the end; these levels are finished")
+            raise ValueError("a level is out of order: it comes after the end of finished levels")
         check_ascending(self.sizes[-1].value if self.sizes else None, piece.value)
         self._slices.append(piece)
         self.sizes.append(LevelSizes.of(piece))

@@ -54,5 +54,5 @@ class BodyCensus:
             level_K = self._level_B[piece.succ_K]
             if not ((level_K > t) | (False if is_finished else level_K == NOWHERE)).all():
                 raise Unfit(
-                    f"{where}, array 'succ': a transition does not lead to a later level (found {int(level_K.min())})"
+                    f"{where}, array 'succ': a transition leads to level {int(level_K.min())}, which is not a later one"
                 )

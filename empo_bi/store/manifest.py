@@ -37,7 +37,7 @@ def _check_format(name: str, kind: StoreKind, manifest: Json) -> None:
     if manifest.get("format") != kind.format:
         has = f"format {shown(manifest['format'])}, version {version}" if "format" in manifest else "none"
         raise StoreMismatchError(
-            f"{name}: is a zarr group, but no {kind.noun} of empo_bi: expected format {kind.format!r}, version "
+            f"{name}: is a zarr group, but not a {kind.noun} of empo_bi: expected format {kind.format!r}, version "
             f"{kind.version}, found {has}; choose another place"
         )
     if manifest.get("version") != kind.version:

@@ -86,7 +86,7 @@ class MemorySolution(InMemory):
     def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
         self._check_open()
         if t != self.next_level:
-            raise ValueError(f"level {t} was put; next comes level {self.next_level}")
+            raise ValueError(f"level {t} is out of order; expected level {self.next_level}")
         self._arrays |= {(t, name): array for name, array in arrays.items()}
         self.next_level = t - 1
 

@@ -15,7 +15,6 @@ from typing import Any
 from empo_bi import worlds
 from empo_bi.errors import WorldFileError, WorldNotFoundError
 from empo_bi.runtime.wording import did_you_mean, short_repr
-from empo_bi.types import Json
 from empo_bi.world.yaml_text import MAX_BYTES, KeyPath, load_yaml, place_of_key, read_text
 
 _YAML_ENDINGS = (".yaml", ".yml")
@@ -25,7 +24,7 @@ _YAML_ENDINGS = (".yaml", ".yml")
 class WorldSource:
     """A world as written: its mapping, where it came from, and the line of each key, where known."""
 
-    mapping: Json
+    mapping: dict[str, Any]
     origin: str
     name: str
     lines: dict[KeyPath, int] = field(default_factory=dict)
@@ -120,7 +119,7 @@ def _try_json(text: str, origin: str, *, must: bool) -> Any:
         raise WorldFileError(f"{origin}: not a world file ({type(error).__name__}: {error})") from error
 
 
-def _without_repeats(pairs: list[tuple[str, Any]], origin: str) -> Json:
+def _without_repeats(pairs: list[tuple[str, Any]], origin: str) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         keys = [key for key, _ in pairs]

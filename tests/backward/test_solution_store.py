@@ -295,7 +295,7 @@ def test_something_else_in_the_place_of_a_solution_is_refused_and_left_alone(cop
     shutil.copytree(copy / "dag", folder)
     before = tree(folder)
     for overwrite in (False, True):
-        with pytest.raises(StoreMismatchError, match=r"empo_bi DAG|is no solution"):
+        with pytest.raises(StoreMismatchError, match=r"empo_bi DAG|is not a solution"):
             solved(copy, overwrite=overwrite)
     assert tree(folder) == before
 
@@ -656,7 +656,7 @@ def test_a_folder_with_somebody_elses_files_is_no_place_for_a_solution(name: str
     (folder,) = folders(out)
     (folder / name).write_text("mine")
     before = tree(out / folder.name)
-    with pytest.raises(StoreMismatchError, match=rf"is no solution, it has \['{name}'\]"):
+    with pytest.raises(StoreMismatchError, match=rf"is not a solution; it contains \['{name}'\]"):
         solved(out, overwrite=overwrite)
     assert tree(out / folder.name) == before
 
@@ -665,7 +665,7 @@ def test_a_folder_called_dag_that_is_none_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "dag").mkdir()
     (tmp_path / "dag" / "graph.dot").write_text("mine")
     for overwrite in (False, True):
-        with pytest.raises(StoreMismatchError, match="no slice store"):
+        with pytest.raises(StoreMismatchError, match="not a slice store"):
             solved(tmp_path, overwrite=overwrite)
     assert tree(tmp_path) == {"dag": None, "dag/graph.dot": b"mine"}
 

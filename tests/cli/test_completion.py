@@ -84,7 +84,7 @@ def test_without_a_shell_it_is_the_one_in_use(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     done = invoke("completion")
     assert done.exit_code == 2
-    assert "unknown shell tcsh; give one of bash, zsh, fish" in done.stderr
+    assert "cannot complete for tcsh; give one of bash, zsh, fish" in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")

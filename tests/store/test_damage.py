@@ -103,9 +103,9 @@ def test_other_zarr_groups_and_folders_are_no_stores_and_are_left_alone(tmp_path
     world = load_world("first_steps", max_steps=2)
     for name in ("other", "folder"):
         for overwrite in (False, True):
-            with pytest.raises(StoreMismatchError, match=r"no slice store"):
+            with pytest.raises(StoreMismatchError, match=r"not a slice store"):
                 enumerate_dag(world, store=tmp_path / name, overwrite=overwrite, progress=False)
-        with pytest.raises(StoreError, match=r"no slice store"):
+        with pytest.raises(StoreError, match=r"not a slice store"):
             open_dag(tmp_path / name)
         assert (tmp_path / name / "notes.txt").read_text() == "mine"
     with pytest.raises(StoreNotFoundError, match="no such folder"):

@@ -229,11 +229,11 @@ ROOT_DAMAGE: dict[str, tuple[Callable[[Path], object], type[StoreError], str]] =
         StoreMismatchError,
         "version 2 of the format, this empo_bi reads version 1",
     ),
-    "another format": (lambda root: edit(root, '"empo_bi DAG"', '"other DAG"'), StoreMismatchError, "no slice store"),
+    "another format": (lambda root: edit(root, '"empo_bi DAG"', '"other DAG"'), StoreMismatchError, "not a slice store"),
     "another zarr group": (
         lambda root: root.write_text('{"zarr_format": 3, "node_type": "group", "attributes": {}}'),
         StoreMismatchError,
-        "no slice store",
+        "not a slice store",
     ),
 }
 

@@ -67,7 +67,13 @@ def wider(array: np.ndarray) -> np.ndarray:
 FORGED: dict[str, tuple[str, int, str, Forge, str]] = {
     "a successor beyond all bodies": ("grid", 1, "succ", put(3, 255), "body 255 follows"),
     "successors that int32 cannot hold": ("grid", 1, "succ", wider, "body 2,147,483,648 follows"),
-    "a successor on a level before": ("ring", 1, "succ", put(0, 0), "a transition does not lead to a later level (found 0)"),
+    "a successor on a level before": (
+        "ring",
+        1,
+        "succ",
+        put(0, 0),
+        "a transition leads to level 0, which is not",
+    ),
     "more transitions than there are": ("grid", 1, "count", put((0, 0), 90), "its numbers sum to"),
     "more successors than there are bodies": ("grid", 1, "count", put((0, 0), 200), "200 successors of one body"),
     "profiles that lead nowhere": ("array", 0, "count", lambda a: put((0, slice(0, 2)), [0, 4])(a), "under some profiles"),

@@ -106,7 +106,7 @@ def test_other_files_in_a_folder_are_never_removed(tmp_path: Path) -> None:
     for name in ("level_1.txt", "film.mkv.partial"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_text("mine")
-        with pytest.raises(StoreMismatchError, match="is no slice store"):
+        with pytest.raises(StoreMismatchError, match="is not a slice store"):
             enumerate_dag(small_world(), store=tmp_path / name, progress=False)
     with pytest.raises(TooManyStatesError):
         enumerate_dag(small_world(), store=tmp_path / "dag", max_states=10, progress=False)
