@@ -36,7 +36,7 @@ def test_loading_and_expanding_all_shipped_worlds_compiles_each_kernel_once() ->
 
 COUNT_SPECIALISATIONS = """
 from empo_bi import load_world
-from empo_bi.world import board, expand, joint_actions as joint, turn_order as play, rules
+from empo_bi.world import board, expand, joint_actions, rules, turn_order
 world = load_world("asymmetric_freeing")
 world.expand(world.initial_key)
 for module in (board, rules, joint, play, expand):

@@ -121,7 +121,7 @@ def test_a_python_world_may_say_little() -> None:
     assert (model.goal_generator, list(model.human_agent_indices), model.max_steps) == (None, [], None)
     assert not model.has_own_durations
     assert model.profiles[:4] == [[0, 0], [1, 0], [2, 0], [0, 1]]
-    with pytest.raises(ValueError, match="cannot be given another horizon"):
+    with pytest.raises(ValueError, match="has a fixed horizon"):
         model.with_horizon(3)
 
 

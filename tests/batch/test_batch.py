@@ -716,7 +716,7 @@ def test_columns_of_metrics_do_not_run_into_each_other(tmp_path: Path) -> None:
     metrics = {"a": f"{tmp_path}/m.py:f", "a.b": f"{tmp_path}/m.py:g"}
     assert "already has a column 'a.b'" in run_here({**batch, "metrics": metrics}, tmp_path / "one").failed[0]["error"]
     assert (
-        "give different names as texts"
+        "keys must be distinct strings"
         in run_here({**batch, "metrics": f"{tmp_path}/m.py:h"}, tmp_path / "two").failed[0]["error"]
     )
 

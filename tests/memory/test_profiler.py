@@ -96,7 +96,7 @@ def test_a_profile_that_is_no_profiler_is_an_error(nonsense: Any) -> None:
 
 @pytest.mark.parametrize("nonsense", [1, True, "yes"])  # nobody would see what True has found
 def test_an_enumeration_wants_a_profiler_that_somebody_holds(nonsense: Any) -> None:
-    with pytest.raises(TypeError, match=r"memory_profile=.*; give a MemoryProfiler, which has the snapshots"):
+    with pytest.raises(TypeError, match=r"memory_profile=.*; give a MemoryProfiler, which collects the snapshots"):
         enumerate_dag(freeing(2), memory_profile=nonsense, progress=False)
 
 

@@ -439,7 +439,7 @@ def test_odd_tables_are_refused(table: Any, message: str) -> None:
 
 def test_goals_of_ones_own_are_refused_where_states_become_two() -> None:
     table = {0: {0: [(0.5, 1, 0.0, True), (0.5, 1, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}
-    with pytest.raises(InvalidWorldError, match=r"states \[0, 1\] may be terminal or not"):
+    with pytest.raises(InvalidWorldError, match=r"states \[0, 1\] can be entered both"):
         ArrayWorld.from_gymnasium(table, max_steps=2, goals={"odd": Odd()}, start=0)
     assert ArrayWorld.from_gymnasium(table, max_steps=2, goals=[[0]], start=0).ended_copies == {0: 2, 1: 3}
 
