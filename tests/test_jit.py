@@ -39,7 +39,7 @@ from empo_bi import load_world
 from empo_bi.world import board, expand, joint_actions, rules, turn_order
 world = load_world("asymmetric_freeing")
 world.expand(world.initial_key)
-for module in (board, rules, joint, play, expand):
+for module in (board, rules, joint_actions, turn_order, expand):
     for name, function in vars(module).items():
         if hasattr(function, "signatures"):
             print(name, len(function.signatures))
@@ -57,7 +57,8 @@ def test_no_rule_is_compiled_for_more_than_one_set_of_types(tmp_path: Path) -> N
 def test_the_stamp_of_a_kernel_covers_all_modules_it_is_made_of() -> None:
     names = {name for name, _, _ in source_stamp(PACKAGE / "world" / "expand.py")}
     assert {
-        f"world/{name}.py" for name in ("expand", "play", "joint", "rules", "board", "layout", "codes", "tables")
+        f"world/{name}.py"
+        for name in ("expand", "turn_order", "joint_actions", "rules", "board", "layout", "codes", "tables")
     } <= names
     assert "world/render.py" not in names
 
