@@ -30,3 +30,5 @@ from .world.gridworld import load_world as load_world
 from .world.model import WorldModel as WorldModel
 
 __version__: str
+
+def __getattr__(name: str) -> object: ...  # names of version 0.1, such as errors and goals

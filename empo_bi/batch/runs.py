@@ -25,7 +25,7 @@ class Run:
     given_steps, steps : the horizon as given, None for the world's own; and as it is
     key : identifies this run, also in other batches
     folder_name : its folder, below ``runs`` in the folder of the batch
-    about : about the world, see :class:`Look`
+    about : about the world, see :class:`~empo_bi.solving.world_reference.ResolvedWorld`
     trouble : why this run cannot begin, if it cannot
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 State = Hashable
 Goal = Hashable
@@ -14,7 +14,6 @@ class GoalGenerator(Protocol):
         """The goals that a human may have in a state, each with its weight."""
 
 
-@runtime_checkable
 class JointPrior(Protocol):
     """What all humans do together."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -76,8 +76,8 @@ def checked_prior(
         raise ValueError("human_policy_prior belongs to another world; give one for this world, or call set_world_model")
     if solution is not None and solution.goal_columns.generator is generator:
         return None, solution.human_params
-    if isinstance(prior, JointPrior):
-        return prior, None
+    if all(hasattr(prior, name) for name in ("profile_distribution", "profile_distribution_with_fixed_goal")):
+        return cast(JointPrior, prior), None  # by its looks: a wrapper may answer for another object
     if callable(prior):
         return CallablePrior(prior, world, humans), None
     raise TypeError(

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 
 from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.numba_internals import listen_to_compilations, stamp_cache, without_reference_counting
@@ -65,7 +65,9 @@ def kernel(function: Callable[..., Any]) -> Any:
     except RuntimeError:  # read-only installation, and no home folder to write to
         _warn("no folder to keep compiled kernels in", "set NUMBA_CACHE_DIR to a folder you may write to")
         return njit(**_OPTIONS)(function)
-    if not stamp_cache(compiled, source_stamp(Path(function.__code__.co_filename))):
+    if not getattr(config, "DISABLE_JIT", False) and not stamp_cache(
+        compiled, source_stamp(Path(function.__code__.co_filename))
+    ):
         _warn("this numba is newer than empo_bi, which cannot tell whether cached kernels are current", "use an older numba")
         return njit(**_OPTIONS)(function)
     return compiled

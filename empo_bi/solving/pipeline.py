@@ -24,7 +24,7 @@ from empo_bi.solving.problem import Problem
 from empo_bi.solving.run import Run
 from empo_bi.solving.solution_dag import enumerated_beside
 from empo_bi.solving.stored_results import StoredResults, archive_folder
-from empo_bi.store.solution_folders import SolutionFolders, check_archive
+from empo_bi.store.solution_folders import SolutionFolders, check_archive, is_url
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.world.model import World
 
@@ -103,6 +103,7 @@ class Pipeline:
     def _write_profile(self, profiler: MemoryProfiler) -> None:
         """Write the memory profile beside the results, or to the present folder."""
         place = self.storage.places(len(self.problem.params))[0]
-        written = profiler.write(Path.cwd() if place is None or place is True else Path(str(place)))
+        is_folder = place is not None and place is not True and not is_url(place)
+        written = profiler.write(Path(str(place).removeprefix("file://")) if is_folder else Path.cwd())
         if self.resources.progress:
             say(f"memory profile: {', '.join(map(str, written))}")

@@ -203,13 +203,13 @@ class LevelledStore(ABC):
 
     def tidy(self) -> None:
         """Remove what the maker of a finished store left when it was killed."""
-        if not self.place.reads_zip_file and self._leftovers():
-            with contextlib.suppress(OSError):  # read-only, or somebody is making it anew
+        with contextlib.suppress(OSError, NotImplementedError):  # it cannot be listed, is read-only, or is being made anew
+            if not self.place.reads_zip_file and self._leftovers():
                 files = ZarrFiles(self.place.name, self.place.for_writing(), self.kind.remedy)
                 is_whole = set(files.names()).issuperset(level_name(self._level(n)) for n in range(len(self)))
                 for name in self._leftovers() if is_whole else ():  # or somebody has begun anew meanwhile
                     files.delete(name)
-            self.place.release()
+        self.place.release()
         self.place.tidy()
 
     def _read_markers(self, levels: Iterable[int]) -> Iterator[Json]:

@@ -111,7 +111,8 @@ def inside(out: Any, name: str) -> Any:
     """A place inside a folder, or below a URL; names that would lead elsewhere are refused, and links as well."""
     if is_url(out):
         check_relative(name)
-        return f"{out.rstrip('/')}/{name}"
+        scheme, _, rest = out.partition("://")
+        return f"{scheme}://{rest.rstrip('/')}/{name}" if rest.strip("/") else f"{scheme}://{name}"
     return path_inside(Path(str(out).removeprefix("file://")).expanduser(), name)
 
 

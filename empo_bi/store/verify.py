@@ -21,6 +21,7 @@ from empo_bi.store.json_states import JsonStates
 from empo_bi.store.location import Place, place_of
 from empo_bi.store.records import is_packed
 from empo_bi.store.slice_guard import check_distinct, check_followers
+from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import ARCHIVES, SOLUTION
 from empo_bi.store.solution_store import SolutionStore, is_solution
 from empo_bi.store.stored_world import hold_to_world, stored_world
@@ -123,8 +124,14 @@ def is_begun(place: Place) -> bool:
         return False
     names = ZarrFiles(place.name, place.for_reading()).names()
     if place.folder is None:
-        return names == ["zarr.json"]
+        return names == ["zarr.json"] or (not names and _is_listed(place.name))
     return not names and (place.folder.name == "dag" or place.folder.name.startswith(SOLUTION))
+
+
+def _is_listed(url: str) -> bool:
+    """Whether an empty folder of a store's name is at a URL: all that its maker left, who was killed."""
+    parent, _, name = url.rstrip("/").rpartition("/")
+    return (name == "dag" or name.startswith(SOLUTION)) and name in Folder(parent).names(name)
 
 
 def is_damaged(path: Path) -> bool:

@@ -33,6 +33,7 @@ _OWN_ATTRIBUTES = {
     "max_steps", "n_states", "n_profiles", "agents", "action_space", "action_names", "human_agent_indices",
     "robot_agent_indices", "start", "ended_copies", "possible_goal_generator", "possible_goal_sampler", "_begin_R",
     "_succ_K", "_prob_K", "_present_state", "_profiles", "_digest_of_arrays", "_np_random", "_np_random_seed",
+    "_attainment_cache", "_disk_dag", "_dag_cache",  # what the documented functions leave there
 }  # fmt: skip
 
 

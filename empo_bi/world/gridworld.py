@@ -188,7 +188,8 @@ class GridWorld(PackedWorld):
     def _profile(self, actions: int | Sequence[int]) -> npt.NDArray[np.int64]:
         """One profile as a row, checked."""
         n = len(self.agents)
-        given = cast(Sequence[int], [actions] if np.ndim(actions) == 0 else actions)
+        is_list = isinstance(actions, list | tuple)
+        given = cast(Sequence[int], actions if is_list or np.ndim(actions) else [actions])
         try:
             ids = [index(action) for action in given]
         except TypeError:

@@ -14,7 +14,7 @@ import pytest
 from command_line import invoke
 from store.forging import put_record, put_tree, record_of, tree_of
 
-from empo_bi import load_world, open_dag, open_solution, solve
+from empo_bi import ArrayWorld, enumerate_dag, load_world, open_dag, open_solution, solve
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, WorldWarning
 from empo_bi.store.transition_chunks import read_stretches
@@ -134,3 +134,17 @@ def test_texts_of_world_files_do_not_look_like_lines_of_ours(tmp_path: Path) -> 
         assert "all checksums agree" not in shown.output.splitlines()
     with pytest.warns(WorldWarning, match="x all checksums agree: unknown key"):
         load_world(tmp_path / "world0.yaml")
+
+
+def test_an_empty_folder_of_a_store_at_a_url_is_unfinished(tmp_path: Path) -> None:
+    (tmp_path / "solution-0a1b2c").mkdir()  # whose maker was killed between making the folder and its first file
+    assert not verify_store(f"local://{tmp_path}/solution-0a1b2c", progress=False).is_finished
+    with pytest.raises(StoreError, match="no slice store"):
+        verify_store(f"local://{tmp_path}/solution-3d4e5f", progress=False)
+
+
+def test_what_documented_functions_leave_on_an_array_world_does_not_make_it_another(tmp_path: Path) -> None:
+    world = ArrayWorld(np.eye(2), max_steps=1, goals={"one": [1]})
+    enumerate_dag(world, store=tmp_path / "dag", progress=False)
+    world._attainment_cache = None
+    assert enumerate_dag(world, store=tmp_path / "dag", progress=False).is_finished
