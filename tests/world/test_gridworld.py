@@ -83,7 +83,10 @@ def test_durations_are_one_each(contest: GridWorld) -> None:
     assert contest.terminal_duration(contest.initial_state()) == 1.0
 
 
-@pytest.mark.parametrize("actions", [[3], [3, 3, 3], [3, 4], [3, 1.0], [3, None], [[3], 3], "ab", 3, np.ones((2, 2))])
+BAD_PROFILES = ([3], [3, 3, 3], [3, 4], [3, -1], [3, 1.0], [3, None], [[3], 3], "ab", 3, np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("actions", BAD_PROFILES)
 def test_a_bad_profile_is_an_error_that_says_what_a_profile_is(contest: GridWorld, actions: Any) -> None:
     with pytest.raises(InvalidActionError, match=r"one action id for each agent|0 still, 1 left, 2 right, 3 forward"):
         contest.transition_probabilities(contest.initial_state(), actions)
