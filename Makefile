@@ -33,7 +33,7 @@ $(VENV)/.demo: pyproject.toml | same-python
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml | same-python
-	@echo "Installing all that developers need into $(VENV): 1.5 GB, some minutes ..."
+	@echo "Installing all that developers need into $(VENV): 1.8 GB, some minutes ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(INSTALL) --editable '.[dev]'
 	@touch $(VENV)/.demo $@
@@ -52,7 +52,7 @@ demo: $(VENV)/.demo  ## show a world, count what can happen in it, solve it, and
 	$(BIN)/python examples/phase2_backward_induction.py --steps 12 --beta-r 50 --eta 1
 	@echo "Open runs/demo.html in a browser to look through it; runs/demo.png is a picture of its world."
 
-test: lint-and-compile  ## lint, type check and the default tests (about seven minutes on two cores)
+test: lint-and-compile  ## lint, type check and the default tests (about eleven minutes on two cores)
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-all: lint-and-compile  ## the default tests and the slow ones

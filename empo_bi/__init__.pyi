@@ -1,4 +1,6 @@
 # The front door: every public name, listed once. ``__init__.py`` reads this file and imports a name when it is first used.
+import typing
+
 from . import analysis as analysis
 from . import errors as errors
 from . import events as events
@@ -31,4 +33,4 @@ from .world.model import WorldModel as WorldModel
 
 __version__: str
 
-def __getattr__(name: str) -> object: ...  # names of version 0.1, such as errors and goals
+def __getattr__(name: str) -> typing.Any: ...  # names of version 0.1, such as errors and goals

@@ -690,6 +690,28 @@ class OwnPrior:
         return self.profile_distribution(state)
 
 
+class Wrapper:
+    """Answers for another object, and can also be called, as a function of a state can."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __call__(self, *_: Any) -> Any:
+        pytest.fail("it was taken for a plain function")
+
+
+def test_a_prior_that_answers_for_another_object_is_one() -> None:
+    world, prior = Ring(), OwnPrior(lambda action: 0.1 + 0.8 * action)
+    options: dict[str, Any] = {"return_values": True, "quiet": True}
+    expected, found = (
+        compute_robot_policy(world, [0, 2], [1], None, given, **options)[1] for given in (prior, Wrapper(prior))
+    )
+    assert plain(found) == plain(expected)
+
+
 def believed(action: int) -> Any:
     return lambda state, human, own: [(1.0, [action, action, action])]
 

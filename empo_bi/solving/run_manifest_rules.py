@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 
 from empo_bi.problem.params import params_from
 from empo_bi.runtime.wording import short_repr
+from empo_bi.store.records import TEXT
 from empo_bi.sweep.phases import PRECISIONS
 
+_is_text = TEXT.fits
 Check = Callable[[object], bool]
 KEEPS = {  # what remains of a run, and which arrays that takes
     "values": ("vh", "ve", "xh", "qr", "vr"),
@@ -47,10 +49,6 @@ def _problem(found: Mapping[str, object], wanted: Mapping[str, Check]) -> str | 
 
 def _has(**wanted: Check) -> Check:
     return lambda value: isinstance(value, dict) and _problem(value, wanted) is None
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)  # halves of characters cannot be printed
 
 
 def _is_count(value: object) -> bool:

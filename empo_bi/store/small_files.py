@@ -12,7 +12,7 @@ from typing import Any
 from empo_bi.errors import StoreError
 from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, path_inside
 from empo_bi.runtime.printable import printable
-from empo_bi.store.solution_folders import inside, is_url
+from empo_bi.store.solution_folders import inside, is_url, trimmed_url
 from empo_bi.store.write_errors import reporting
 from empo_bi.types import Json
 
@@ -26,7 +26,7 @@ class Folder:
     def __init__(self, place: Any) -> None:
         # Absolute, since workers may be in other folders.
         self.place: Any = (
-            _without_slashes(place) if is_url(place) else Path(str(place).removeprefix("file://")).expanduser().absolute()
+            trimmed_url(place) if is_url(place) else Path(str(place).removeprefix("file://")).expanduser().absolute()
         )
 
     def __str__(self) -> str:
@@ -149,12 +149,6 @@ class Folder:
                 shutil.rmtree(going, ignore_errors=True)
             else:
                 (self.place / name).unlink(missing_ok=True)
-
-
-def _without_slashes(url: str) -> str:
-    """A URL without slashes at its end, but for those of ``memory://``."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rstrip('/')}"
 
 
 def _is_shallow(thing: Any) -> bool:

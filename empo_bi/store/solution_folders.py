@@ -107,12 +107,18 @@ def is_url(place: Any) -> bool:
     return isinstance(place, str) and "://" in place and not place.startswith("file://")
 
 
+def trimmed_url(url: str) -> str:
+    """A URL without slashes at its end, except those of ``memory://``."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rstrip('/')}"
+
+
 def inside(out: Any, name: str) -> Any:
     """A place inside a folder, or below a URL; names that would lead elsewhere are refused, and links as well."""
     if is_url(out):
         check_relative(name)
-        scheme, _, rest = out.partition("://")
-        return f"{scheme}://{rest.rstrip('/')}/{name}" if rest.strip("/") else f"{scheme}://{name}"
+        base = trimmed_url(out)
+        return f"{base}{name}" if base.endswith("/") else f"{base}/{name}"
     return path_inside(Path(str(out).removeprefix("file://")).expanduser(), name)
 
 

@@ -116,7 +116,7 @@ def _has_solutions(place: Place) -> bool:
 def is_begun(place: Place) -> bool:
     """Whether a place without a manifest is that of a store which was begun, or was being replaced, rather than damaged.
 
-    On disk, the lock tells, which goes last; behind a URL, only a first file that was torn.
+    On disk, the lock tells, which goes last; behind a URL, a first file that was torn, or an empty folder.
     """
     if place.is_begun:
         return True

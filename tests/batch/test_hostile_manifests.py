@@ -82,13 +82,17 @@ def test_a_batch_is_shown_whatever_its_runs_call_their_steps(finished: Path, tmp
     assert "failed: basics/first_steps, 3 steps (2 runs" in invoke("show", tmp_path / "batch").output
 
 
-@pytest.mark.parametrize("names", [["\ud800"], ["x"] * 200_000], ids=["half a character", "the same name again and again"])
-def test_a_list_of_runs_that_no_batch_writes_is_no_trouble(names: list[str], finished: Path, tmp_path: Path) -> None:
+LISTS = {"half a character": (["\ud800"], "2 runs: 2 finished"), "one name often": (["x"] * 200_000, "1 run: 1 not done")}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_a_list_of_runs_that_no_batch_writes_is_no_trouble(case: str, finished: Path, tmp_path: Path) -> None:
+    names, first_line = LISTS[case]
     shutil.copytree(finished, tmp_path / "batch")
     about = json.loads((tmp_path / "batch" / "batch.json").read_text())
     (tmp_path / "batch" / "batch.json").write_text(json.dumps(about | {"runs": names}))
     shown = invoke("show", tmp_path / "batch")
-    assert (shown.exit_code, shown.output.partition("\n")[0]) in [(0, "2 runs: 2 finished"), (0, "1 run: 1 not done")]
+    assert (shown.exit_code, shown.output.partition("\n")[0]) == (0, first_line)
 
 
 def test_names_of_columns_can_be_printed(finished: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +14,12 @@ import numpy as np
 import pytest
 from command_line import invoke
 from store.forging import put_record, put_tree, record_of, tree_of
+from zarr.storage import MemoryStore
 
 from empo_bi import ArrayWorld, enumerate_dag, load_world, open_dag, open_solution, solve
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, WorldWarning
+from empo_bi.store.solution_folders import inside
 from empo_bi.store.transition_chunks import read_stretches
 from empo_bi.store.verify import verify_store
 
@@ -148,3 +151,24 @@ def test_what_documented_functions_leave_on_an_array_world_does_not_make_it_anot
     enumerate_dag(world, store=tmp_path / "dag", progress=False)
     world._attainment_cache = None
     assert enumerate_dag(world, store=tmp_path / "dag", progress=False).is_finished
+
+
+class Unlisted(MemoryStore):
+    """As buckets often are for those who may only read."""
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        raise PermissionError("403")
+        yield ""
+
+
+def test_a_finished_store_that_cannot_be_listed_is_used_again() -> None:
+    world, files = load_world("basics/first_steps", max_steps=2), MemoryStore()
+    n_states = enumerate_dag(world, store=files, progress=False).n_states
+    assert enumerate_dag(world, store=Unlisted(files._store_dict), progress=False).n_states == n_states
+
+
+@pytest.mark.parametrize(
+    ("out", "place"), [("memory://", "memory://dag"), ("memory://x", "memory://x/dag"), ("s3://a/b//", "s3://a/b/dag")]
+)
+def test_places_below_urls_have_one_slash(out: str, place: str) -> None:
+    assert inside(out, "dag") == place
