@@ -25,6 +25,19 @@ def stores_at(path: object) -> list[object]:
     return found or ([] if _is_of_batch(folder) else [path])
 
 
+def links_at(path: object) -> list[str]:
+    """Links in a folder, as deep as stores are looked for; what they lead to is not part of it, and is left alone."""
+    found: list[str] = []
+    if not isinstance(path, str | os.PathLike) or is_url(path):
+        return found
+    for folder, folders, files in os.walk(os.fspath(path)):
+        inside = [os.path.join(folder, name) for name in (*folders, *files)]
+        found += filter(os.path.islink, inside)
+        if os.path.relpath(folder, path).count(os.sep) >= DEPTH:
+            folders.clear()
+    return sorted(found)
+
+
 def _is_of_batch(folder: Folder) -> bool:
     """Whether this is the folder of a batch, even one that has just begun, or of a run."""
     return bool({"batch.json", "manifest.json"} & set(folder.names())) or (

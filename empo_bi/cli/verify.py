@@ -33,7 +33,7 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
       empo-bi verify runs/freeing.zip && echo fine
       empo-bi verify runs/freeing --json | jq '.stores[].damage'
     """
-    from empo_bi.batch.stores import stores_at
+    from empo_bi.batch.stores import links_at, stores_at
     from empo_bi.store.verify import verify_store
 
     found: list[Json] = []
@@ -49,7 +49,10 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
             echo(text)
     if not found and not as_json and not quiet:
         echo(f"{path}: contains no stores, so there is nothing to check")
+    links = links_at(path)
+    for link in [] if as_json or quiet else links:
+        echo(f"{link}: is a symbolic link, and was not followed; verify what it leads to by its own name")
     is_fine = not any(entry["damage"] for entry in found)
     if as_json:
-        print_json({"path": path, "is_fine": is_fine, "stores": found})
+        print_json({"path": path, "is_fine": is_fine, "stores": found, "links": links})
     ctx.exit(FINE if is_fine else NO)

@@ -17,6 +17,7 @@ from typing import Any
 import google_crc32c
 import numcodecs.blosc
 import numpy as np
+import numpy.typing as npt
 
 from empo_bi.dag.spill import BlockArray
 from empo_bi.store.format_names import CHUNK_BYTES
@@ -24,7 +25,6 @@ from empo_bi.store.records import ARRAY_METADATA, WHOLE, Unfit, check_record, li
 from empo_bi.types import Array, Json
 
 _OURS = (["bytes", "blosc", "crc32c"], ["bytes", "crc32c"])  # names of codecs
-MOST_CHUNK_BYTES = 64 << 20  # of a chunk, unless a single row has more; ours have a sixteenth of it
 BLOSC_HEADER = 16
 
 
@@ -153,7 +153,7 @@ class StoredArray:
             raise Unfit(f"separator {shown(separator)} and order of bytes {shown(endian)} are not known")
         dtype = np.dtype(found["data_type"]).newbyteorder("<" if endian == "little" else ">")
         stored = cls(tuple(found["shape"]), dtype, _checked_chunks(chunk_shape, found["shape"]), names, separator)
-        if stored.chunk_bytes > max(MOST_CHUNK_BYTES, dtype.itemsize * math.prod(stored.shape[1:])):
+        if stored.chunk_bytes > most_chunk_bytes(dtype, stored.shape):
             raise Unfit(f"chunks of {list(stored.chunk_shape)} numbers are larger than any that are written")
         return stored
 
@@ -217,6 +217,11 @@ def _checked_chunks(chunk_shape: Any, shape: list[int]) -> tuple[int, ...]:
     if not listed(WHOLE).fits(chunk_shape) or len(chunk_shape) != len(shape) or 0 in chunk_shape:
         raise Unfit(f"chunks of shape {shown(chunk_shape)} for an array of shape {shape}")
     return tuple(chunk_shape)
+
+
+def most_chunk_bytes(dtype: npt.DTypeLike, shape: Sequence[int]) -> int:
+    """Of a chunk that is read: 64 MB, sixteen times what we write, unless a single row has more."""
+    return max(64 << 20, np.dtype(dtype).itemsize * math.prod(shape[1:]))
 
 
 def chunk_name(c: int, n_dimensions: int) -> str:

@@ -17,6 +17,7 @@ from zarr.abc.store import Store
 from empo_bi.dag.followers import Followers
 from empo_bi.dag.levels import LevelSizes, check_ascending
 from empo_bi.dag.slices import BodySlice
+from empo_bi.errors import MemoryLimitError
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, STRETCH_BYTES
 from empo_bi.store import slice_arrays as codec
 from empo_bi.store.cache import LevelCache, held_weakly
@@ -181,9 +182,16 @@ class DagStore(LevelledStore):
     def _read_slice(self, group: str, marker: Json, names: list[str] | None = None) -> BodySlice:
         """``marker`` has been checked."""
         wanted = list(marker["arrays"]) if names is None else names
-        return self._slice_of(
-            group, marker, self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted})
-        )
+        try:
+            arrays = self._files.read_arrays(group, {name: marker["arrays"][name] for name in wanted})
+            return self._slice_of(group, marker, arrays)
+        except MemoryLimitError:
+            raise
+        except MemoryError as error:  # of what is made of the arrays
+            raise MemoryLimitError(
+                f"{self.place.name}: there is no memory for {spoken(group)} as a whole ({marker['n_transitions']:,} "
+                f"transitions; {error}); use a machine that has more of it"
+            ) from error
 
     def _slice_of(self, group: str, marker: Json, arrays: codec.Arrays) -> BodySlice:
         self.guard.check_arrays(group, marker, arrays, self._markers)

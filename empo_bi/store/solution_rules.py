@@ -95,17 +95,22 @@ class SolutionRules:
         if name in ("qr", "xh") and array.size and ((array != 0).any(axis=1) != (array != 0).all(axis=1)).any():
             raise Unfit(f"{where}: in a state, some numbers are 0 and others are not; all are 0 where it is terminal")
 
-    def check_carry(self, group: str, carried: Mapping[str, Any]) -> None:
-        """What a carry's record says of its tables."""
+    def check_carry(self, t: int, group: str, carried: Mapping[str, Any]) -> None:
+        """What the record of level ``t``'s carry says of its tables: the rows of that level, and perhaps of higher ones."""
         if missing := sorted(self.tables - carried.keys()):
             raise Unfit(f"{spoken(group)}, array {missing[0]!r}: is missing from its record")
+        least, most = self.level_sizes[t], sum(self.level_sizes[t:])
+        n_rows = [about["shape"][:1] for about in carried.values()]
         for name, about in carried.items():
             widths = [] if name == "robot" else [self.n_humans * self.n_goals]
             dtype = "float64" if name == "robot" else self.work
-            is_too_long = about["shape"][:1] > [max(1, sum(self.level_sizes))]  # a row for each body, which are fewer
-            if name not in CARRIED or about["dtype"] != dtype or about["shape"][1:] != widths or is_too_long:
-                found = f"{about['dtype']} {about['shape']}"
-                raise Unfit(f"{spoken(group)}, array {name!r}: it is said to be {found}; expected {dtype} [rows, {widths}]")
+            has_rows = [least] <= about["shape"][:1] <= [most] and about["shape"][:1] == n_rows[0]
+            if name not in CARRIED or about["dtype"] != dtype or about["shape"][1:] != widths or not has_rows:
+                rows = f"{least:,}" if least == most else f"{least:,} to {most:,}, as many for each table"
+                raise Unfit(
+                    f"{spoken(group)}, array {name!r}: it is said to be {about['dtype']} {about['shape']}; expected {dtype} "
+                    f"{['rows', *widths]}, rows: {rows}"
+                )
 
 
 def check_table(group: str, name: str, table: Array) -> None:

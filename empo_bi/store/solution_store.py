@@ -192,7 +192,7 @@ class SolutionStore(LevelledStore):
         with self._files.naming_damage():
             check_abouts(about)
             if self._rules is not None:
-                self._rules.check_carry(group, about)
+                self._rules.check_carry(self.next_level + 1, group, about)
             tables = self._files.read_arrays(group, about)
             for name, table in tables.items():
                 check_table(group, name, table)

@@ -18,17 +18,27 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from zarr.abc.store import Store
+from zarr.abc.store import RangeByteRequest, Store
 from zarr.buffer import default_buffer_prototype
 from zarr.storage import FsspecStore
 
 from empo_bi.dag.spill import BlockArray
 from empo_bi.errors import DamagedStoreError, MemoryLimitError
-from empo_bi.store.compression import Compression, StoredArray, array_files, chunk_name, group_file, little_endian
+from empo_bi.store.compression import (
+    Compression,
+    StoredArray,
+    array_files,
+    chunk_name,
+    group_file,
+    little_endian,
+    most_chunk_bytes,
+)
 from empo_bi.store.format_names import ATTRIBUTE, DAG_KIND, ROOT, spoken
 from empo_bi.store.records import OBJECT, Unfit, check_record, one_of, parsed
 from empo_bi.store.zarr_internals import is_open, open_if_needed, sync
 from empo_bi.types import Array, Bodies, Json
+
+_MOST_RECORD_BYTES = 64 << 20  # of metadata; those of a level have some kilobytes
 
 
 class ZarrFiles:
@@ -61,9 +71,12 @@ class ZarrFiles:
         """Several arrays of a group; those of one chunk each take one round trip to the store together."""
 
         async def fetched() -> list[Any]:
-            n_dimensions = {name: len(about["shape"]) for name, about in abouts.items()}
-            files = [(name, file) for name in abouts for file in ("zarr.json", chunk_name(0, n_dimensions[name]))]
-            return await asyncio.gather(*(self._get(f"{group}/{name}/{file}") for name, file in files))
+            files = []
+            for name, about in abouts.items():
+                first = chunk_name(0, len(about["shape"]))
+                files.append((f"{group}/{name}/zarr.json", _MOST_RECORD_BYTES))
+                files.append((f"{group}/{name}/{first}", _most_file_bytes(most_chunk_bytes(about["dtype"], about["shape"]))))
+            return await asyncio.gather(*itertools.starmap(self._get, files))
 
         found = iter(sync(fetched()))
         return {name: self._array(group, name, about, next(found), next(found)) for name, about in abouts.items()}
@@ -135,26 +148,28 @@ class ZarrFiles:
         if n_chunks > 1 and sync(counted()) <= n_chunks:
             raise self.differs(group, name)
 
-    def _file(self, key: str) -> bytes | Exception | None:
+    def _file(self, key: str, most_bytes: int = _MOST_RECORD_BYTES) -> bytes | Exception | None:
         async def fetched() -> list[bytes | Exception | None]:  # in a list, since sync raises what it is given
-            return [await self._get(key)]
+            return [await self._get(key, most_bytes)]
 
         return sync(fetched())[0]
 
-    async def _get(self, key: str) -> bytes | Exception | None:
-        """The bytes of a file; None if there is none, or what the store says of a damaged one.
+    async def _get(self, key: str, most_bytes: int) -> bytes | Exception | None:
+        """The bytes of a file; None if there is none, or what is wrong with a damaged one. A larger one is not read.
 
         An error of the machine (no permission, no network) says nothing about the store, and is raised.
         """
         try:
             await open_if_needed(self._store)
-            found = await self._store.get(key, default_buffer_prototype())
+            found = await self._store.get(key, default_buffer_prototype(), RangeByteRequest(0, most_bytes + 1))
         except FileNotFoundError:  # not even the folder
             return None
         except OSError:
             raise
         except Exception as error:
             return error
+        if found is not None and len(found) > most_bytes:
+            return ValueError(f"{key} has more than the {most_bytes:,} bytes that it can have")
         return None if found is None else found.to_bytes()
 
     def described(self, group: str, name: str, about: Json) -> StoredArray:
@@ -184,7 +199,7 @@ class ZarrFiles:
         codec that metadata name.
         """
         if found is None:
-            found = self._file(f"{group}/{name}/{stored.chunk_name(place)}")
+            found = self._file(f"{group}/{name}/{stored.chunk_name(place)}", _most_file_bytes(stored.chunk_bytes))
         if found is None:
             raise self.differs(group, name)
         try:
@@ -264,7 +279,7 @@ class ZarrFiles:
         """
         if not isinstance(self._store, FsspecStore) or (group == ROOT and self.names() != ["zarr.json"]):
             return False
-        found = sync(self._get(f"{group}/zarr.json".lstrip("/")))
+        found = self._file(f"{group}/zarr.json".lstrip("/"))
         try:
             json.loads(found if isinstance(found, bytes) else b"{}")
         except ValueError:
@@ -299,6 +314,11 @@ class ZarrFiles:
 
         if self.can_delete:
             sync(deleted())
+
+
+def _most_file_bytes(nbytes: int) -> int:
+    """Of a file with that many bytes of an array: what cannot be compressed grows a little."""
+    return nbytes + nbytes // 64 + 4096
 
 
 def _places(stored: StoredArray) -> Iterator[tuple[int, ...]]:

@@ -242,8 +242,12 @@ def test_a_carry_of_another_size_is_refused(masters: Callable[[str], Path], tmp_
     put_array(files, carry, array_of(files, carry)[:-3])
     put_tree(files, tmp_path / "run")
     world, _ = world_of("unfinished solution")
-    with pytest.raises(DamagedStoreError, match=r"the carry of level 2, array 'robot': found .* expected .* rows"):
+    problem = r"array 'robot': it is said to be float64 .*; expected float64 \['rows'\], rows: "
+    with pytest.raises(DamagedStoreError, match=problem):
         solve(world, PARAMS, out=tmp_path / "run", progress=False)
+    found = CliRunner().invoke(cli, ["verify", str(tmp_path / "run")])
+    assert found.exit_code == 1
+    assert "'robot': it is said to be" in found.output
 
 
 # --- the record of the end ----------------------------------------------------------------------------------------------
@@ -368,9 +372,12 @@ def test_sizes_are_held_against_files_before_memory_is_taken(masters: Callable[[
 
 def test_a_carry_has_no_more_rows_than_there_are_states() -> None:
     rules = SolutionRules([1, 2], 1, 3, 4, "float16", "float32", 1.0, frozenset(), frozenset())
-    rules.check_carry("carry_00001", {"robot": {"dtype": "float64", "shape": [3]}})
+    rules.check_carry(0, "carry_00000", {"robot": {"dtype": "float64", "shape": [3]}})
     with pytest.raises(Unfit, match=r"carry_00001, array 'robot': it is said to be float64 .1000000000."):
-        rules.check_carry("carry_00001", {"robot": {"dtype": "float64", "shape": [10**9]}})
+        rules.check_carry(1, "carry_00001", {"robot": {"dtype": "float64", "shape": [10**9]}})
+    tables = {"robot": {"dtype": "float64", "shape": [2]}, "effective": {"dtype": "float32", "shape": [3, 3]}}
+    with pytest.raises(Unfit, match=r"array 'effective': .* rows: 1 to 3, as many for each table"):
+        rules.check_carry(0, "carry_00000", tables)
 
 
 def test_many_levels_without_markers_are_looked_for_in_one_list(

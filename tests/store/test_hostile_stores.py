@@ -18,7 +18,8 @@ from zarr.storage import MemoryStore
 
 from empo_bi import ArrayWorld, enumerate_dag, load_world, open_dag, open_solution, solve
 from empo_bi.dag.key_index import KeyIndex
-from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, WorldWarning
+from empo_bi.errors import DamagedStoreError, MemoryLimitError, StoreError, StoreMismatchError, WorldWarning
+from empo_bi.store import slice_arrays
 from empo_bi.store.solution_folders import inside
 from empo_bi.store.transition_chunks import read_stretches
 from empo_bi.store.verify import verify_store
@@ -69,6 +70,43 @@ def test_verify_follows_no_link_to_a_dag_elsewhere(run: Path, tmp_path: Path) ->
     with pytest.raises(StoreMismatchError, match="dag: is a symbolic link"):
         verify_store(solution_in(run), progress=False)
     assert invoke("verify", run).exit_code != 0
+
+
+def test_verify_names_links_that_it_does_not_follow(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "elsewhere")
+    (run / "other").symlink_to(tmp_path / "elsewhere")
+    found = invoke("verify", run)
+    assert found.exit_code == 0
+    assert f"{run / 'other'}: is a symbolic link, and was not followed" in found.output
+    assert invoke("verify", "--quiet", run).output == ""
+
+
+@pytest.mark.parametrize("file", ["dag/zarr.json", "dag/level_00001/zarr.json", "dag/level_00001/succ/zarr.json"])
+def test_metadata_of_hundreds_of_megabytes_are_not_read(file: str, run: Path) -> None:
+    (run / "dag/finished/zarr.json").unlink()
+    with (run / file).open("a") as metadata:
+        metadata.truncate(300 << 20)  # a hole, which takes no room
+    found = invoke("verify", run / "dag")
+    assert found.exit_code == 1
+    assert f"{file.removeprefix('dag/')} has more than the 67,108,864 bytes that it can have" in found.output
+
+
+def test_a_chunk_is_no_larger_than_its_array(run: Path) -> None:
+    chunk = run / "dag/level_00001/succ/c/0"
+    with chunk.open("r+b") as file:
+        file.truncate(1 << 30)
+    found = invoke("verify", run / "dag")
+    assert found.exit_code == 1
+    assert "level_00001/succ/c/0 has more than the" in found.output
+
+
+def test_a_level_for_which_there_is_no_memory_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object) -> None:
+        raise MemoryError("no room for 24 GB")
+
+    monkeypatch.setattr(slice_arrays, "from_arrays", too_large)
+    with pytest.raises(MemoryLimitError, match=r"no memory for level 0 as a whole \([\d,]+ transitions; no room for 24 GB"):
+        open_dag(run / "dag").levels[0]
 
 
 def test_a_zip_file_that_is_being_made_is_no_link(run: Path) -> None:
