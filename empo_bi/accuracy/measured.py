@@ -23,7 +23,7 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.progress import level_bar
 from empo_bi.sweep.formulas import step_weight
 from empo_bi.sweep.level_inputs import Level
-from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, Work, put_terminal
+from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, BlockInputs, put_terminal
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
 from empo_bi.types import Array, FloatArray, Json
 
@@ -113,7 +113,7 @@ class ErrorPass:
         self._tables["vr"].write[plan.slot_S] = worth
         self._tables["d_vr"].write[plan.slot_S] = abs(worth) * _slack(rate_r, 1.0) * 2.0**-53 if rate_r else 0.0
 
-    def _computed(self, work: Work) -> Found:
+    def _computed(self, work: BlockInputs) -> Found:
         found: Found = {}
         n, n_columns, n_actions = len(work.slot_M), self.setting.goals.n_columns, self.setting.profiles.n_actions
         if self.has_humans:
@@ -137,7 +137,7 @@ class ErrorPass:
             self._run_robot(work, found)
         return found
 
-    def _run_humans(self, work: Work, found: Found) -> None:
+    def _run_humans(self, work: BlockInputs, found: Found) -> None:
         profiles, params, tables = self.setting.profiles, self.human_params, self._tables
         belief_NHU = profiles.uniform_belief_HU[np.newaxis]
         if params.believed_others_policy is not None:
@@ -149,7 +149,7 @@ class ErrorPass:
             found["pi_h"], found["d_pi_h"], found["Vh_m"], found["d_Vh_m"], tables["vh"].write, tables["d_vh"].write,
         )  # fmt: skip
 
-    def _run_robot(self, work: Work, found: Found) -> None:
+    def _run_robot(self, work: BlockInputs, found: Found) -> None:
         profiles, params, tables, goals = self.setting.profiles, self.params, self._tables, self.setting.goals
         joint_MU, joint_MXU = NO_JOINT_MU, NO_JOINT_MXU
         if not self.has_humans:
@@ -165,10 +165,10 @@ class ErrorPass:
             tables["ve"].write, tables["d_ve"].write, tables["vr"].write, tables["d_vr"].write,
         )  # fmt: skip
 
-    def _slack(self, rate: float, work: Work) -> float:
+    def _slack(self, rate: float, work: BlockInputs) -> float:
         return _slack(rate, float(work.duration_K.max(initial=0.0)) if len(work.duration_K) else 1.0)
 
-    def _compared(self, found: Found, stored: Json, pi_MAX: Array | None, work: Work) -> dict[str, float]:
+    def _compared(self, found: Found, stored: Json, pi_MAX: Array | None, work: BlockInputs) -> dict[str, float]:
         """By quantity, how far stored numbers of a block may be off at most."""
         has_NX = work.has_NX.astype(np.bool_)
         bounds = {}

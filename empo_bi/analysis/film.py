@@ -20,7 +20,7 @@ from empo_bi.analysis.captions import Caption, captions_of
 from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, font, number
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.runtime.atomic_write import atomic_write, checked_place
-from empo_bi.runtime.extras import needed
+from empo_bi.runtime.extras import import_optional
 from empo_bi.runtime.wording import short_repr
 from empo_bi.world.as_model import Model
 
@@ -108,8 +108,8 @@ def save_film(
         raise ValueError(f"episodes={episodes!r}; give a list of numbers, such as [0, 1]")
     path = checked_place(path, overwrite)
     if suffix == ".mp4":
-        needed("imageio", "movies"), needed("av", "movies")
-    needed("PIL.Image", "analysis")
+        import_optional("imageio", "movies"), import_optional("av", "movies")
+    import_optional("PIL.Image", "analysis")
     film = _Film(rollouts, list(episodes), tile or (SHEET_TILE if suffix == ".png" else TILE), overlay)
     with atomic_write(path) as unfinished:
         if suffix == ".png":
@@ -170,7 +170,7 @@ class _Film:
 
     def sheet(self, columns: int | None) -> Picture:
         """All steps as small pictures, row by row, each episode beginning a row."""
-        image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
+        image_module, draw_module = import_optional("PIL.Image", "analysis"), import_optional("PIL.ImageDraw", "analysis")
         rows, width, _ = self.picture(self.states[0][0], with_text=True).shape
         em = max(MIN_TEXT, round(0.29 * self.tile))
         line, pad = round(1.4 * em), round(0.8 * em)
@@ -264,12 +264,12 @@ def _side_by_side(by_episode: list[list[Picture]], columns: int) -> list[Picture
 
 
 def _write_png(path: Path, picture: Picture) -> None:
-    needed("PIL.Image", "analysis").fromarray(picture).save(path, optimize=True)
+    import_optional("PIL.Image", "analysis").fromarray(picture).save(path, optimize=True)
 
 
 def _write_gif(path: Path, pictures: list[Picture], shown: list[int], seconds: float) -> None:
     """One palette for all frames; unchanged pixels are transparent, which compresses well."""
-    image_module = needed("PIL.Image", "analysis")
+    image_module = import_optional("PIL.Image", "analysis")
     palette_C3, indexed = _with_one_palette(pictures)
     images = []
     for before, now in itertools.pairwise([None, *indexed]):
@@ -295,7 +295,7 @@ def _with_one_palette(pictures: list[Picture]) -> tuple[npt.NDArray[np.uint8], l
     colour_U3 = np.stack([code_U >> 16, code_U >> 8 & 255, code_U & 255], axis=1).astype(np.uint8)
     kept = colour_U3[np.argsort(-count_U, kind="stable")[:EXACT_COLOURS]]
     if len(colour_U3) > EXACT_COLOURS:
-        image_module = needed("PIL.Image", "analysis")
+        image_module = import_optional("PIL.Image", "analysis")
         others = colour_U3[np.argsort(-count_U, kind="stable")[EXACT_COLOURS:]]
         shared = image_module.fromarray(others[np.newaxis]).quantize(UNCHANGED - EXACT_COLOURS, kmeans=1).getpalette()
         kept = np.concatenate([kept, np.array(shared, dtype=np.uint8).reshape(-1, 3)[: UNCHANGED - EXACT_COLOURS]])
@@ -312,7 +312,7 @@ def _with_one_palette(pictures: list[Picture]) -> tuple[npt.NDArray[np.uint8], l
 
 def _write_mp4(path: Path, pictures: list[Picture], shown: list[int], seconds: float) -> None:
     """H.264 with colours at half resolution (yuv420p), which all browsers play; width and height must be even."""
-    imageio = needed("imageio.v3", "movies")
+    imageio = import_optional("imageio.v3", "movies")
     height, width, _ = pictures[0].shape
     with imageio.imopen(path, "w", plugin="pyav") as video:
         video.init_video_stream("libx264", fps=VIDEO_RATE, pixel_format="yuv420p")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from empo_bi.analysis.captions import Caption, GoalNote
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.extras import needed
+from empo_bi.runtime.extras import import_optional
 from empo_bi.world.goals import ReachGoal
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ END, TICK = "the end", "tick"
 
 @lru_cache(maxsize=16)
 def font(size: int) -> FreeTypeFont:
-    return needed("PIL.ImageFont", "analysis").load_default(size)
+    return import_optional("PIL.ImageFont", "analysis").load_default(size)
 
 
 def number(value: float) -> str:
@@ -156,7 +156,7 @@ class Overlay:
 
     def frame(self, picture: Picture, captions: Sequence[Caption], title: str = "") -> Picture:
         """The frame of the last caption; earlier captions are the episode so far. ``title`` goes into the corner."""
-        image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
+        image_module, draw_module = import_optional("PIL.Image", "analysis"), import_optional("PIL.ImageDraw", "analysis")
         image = image_module.new("RGB", (self.width, self.height), PAPER)
         image.paste(image_module.fromarray(self.marked(picture, captions[-1])), self.grid_xy)
         draw = draw_module.Draw(image)
@@ -173,8 +173,8 @@ class Overlay:
         """A picture of a gridworld with goals, their values, and the agents' numbers."""
         if not self._is_grid:
             return picture
-        image = needed("PIL.Image", "analysis").fromarray(picture)
-        draw = needed("PIL.ImageDraw", "analysis").Draw(image)
+        image = import_optional("PIL.Image", "analysis").fromarray(picture)
+        draw = import_optional("PIL.ImageDraw", "analysis").Draw(image)
         if self._goals:
             self._outline_goals(draw, caption)
         else:
@@ -409,7 +409,7 @@ def _split(heights: Sequence[int], n: int, gap: int) -> tuple[list[int], int]:
 @lru_cache(maxsize=256)
 def _badge(text: str, colour: Colour, size: int) -> Image:
     """A disc with a number or a tick, with smooth edges: painted four times as large, then scaled down."""
-    image_module, draw_module = needed("PIL.Image", "analysis"), needed("PIL.ImageDraw", "analysis")
+    image_module, draw_module = import_optional("PIL.Image", "analysis"), import_optional("PIL.ImageDraw", "analysis")
     large = 4 * size
     image = image_module.new("RGBA", (large, large), (*colour, 0))
     draw = draw_module.Draw(image)

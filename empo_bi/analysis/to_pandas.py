@@ -27,7 +27,7 @@ from empo_bi.analysis.quantities import (
 from empo_bi.dag.slices import as_array, bodies_from
 from empo_bi.results.goal_names import GoalLike, goal_number
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.extras import needed
+from empo_bi.runtime.extras import import_optional
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.types import Array, Bodies, IndexArray
 
@@ -85,7 +85,7 @@ def table_of(
     >>> list(table.columns[:3]), len(table) == solution.dag.level_sizes[3]
     (['level', 'place', 'human'], True)
     """
-    pandas = needed("pandas", "analysis")
+    pandas = import_optional("pandas", "analysis")
     quantities = [quantity] if isinstance(quantity, str) else list(quantity)
     _check_quantities(solution, quantities)
     cells = _Cells(solution, quantities[0], humans, goals)

@@ -24,7 +24,7 @@ from empo_bi.analysis.quantities import (
     why_left_out,
 )
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.extras import needed
+from empo_bi.runtime.extras import import_optional
 from empo_bi.sweep.formulas import discount_factor
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def dataset_of(solution: Solution) -> xarray.Dataset:
     >>> ds.Vh_e.sel(level=2).isel(goal=0).dims
     ('state', 'human')
     """
-    xarray = needed("xarray", "analysis")
+    xarray = import_optional("xarray", "analysis")
     from empo_bi.analysis.level_index import LevelIndex
 
     lazy = _Lazy(solution)
@@ -190,7 +190,7 @@ def by_level(data: Data, how: str | Callable[[Data], Data] = "mean") -> Data:
     >>> by_level(ds.X_h, "max").dims
     ('level', 'human')
     """
-    xarray = needed("xarray", "analysis")
+    xarray = import_optional("xarray", "analysis")
     from empo_bi.analysis.level_index import LevelIndex
 
     index = data.xindexes.get("level")

@@ -22,7 +22,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Quantity:
+class ParameterValues:
     """The values of a parameter or of the horizon.
 
     Attributes
@@ -56,16 +56,16 @@ class Quantity:
         return [self.ends[int(u * len(self.ends))] for u in rng.random(n).tolist()]
 
 
-def quantity_of(name: str, given: object, error: Callable[[str], Exception]) -> Quantity:
-    """A quantity as written in a batch file; ``error`` makes an exception that points to its line."""
+def parameter_values_of(name: str, given: object, error: Callable[[str], Exception]) -> ParameterValues:
+    """The values of a parameter as written in a batch file; ``error`` makes an exception that points to its line."""
     if isinstance(given, list):
         if not given:
             raise error("an empty list; give at least one value")
         if duplicates := [value for i, value in enumerate(given) if value in given[:i]]:
             raise error(f"duplicate value {short_repr(duplicates[0])} in the list; keep one of them")
-        return Quantity(name, values=tuple(given))
+        return ParameterValues(name, values=tuple(given))
     if not isinstance(given, dict):
-        return Quantity(name, values=(given,))
+        return ParameterValues(name, values=(given,))
     if len(given) != 1 or next(iter(given)) not in KINDS:
         hint = did_you_mean(str(next(iter(given), "")), KINDS)
         raise error(f"found {short_repr(given)}; give a value, a list, or one of: {'; '.join(KINDS.values())}.{hint}")
@@ -73,7 +73,7 @@ def quantity_of(name: str, given: object, error: Callable[[str], Exception]) -> 
     if kind == "choices":
         if not isinstance(ends, list) or not ends:
             raise error(f"choices: {short_repr(ends)}; give a list, such as {KINDS[kind]}")
-        return Quantity(name, kind=kind, ends=tuple(ends))
+        return ParameterValues(name, kind=kind, ends=tuple(ends))
     if not isinstance(ends, list) or len(ends) != 2 or not all(_is_number(end) for end in ends) or ends[0] > ends[1]:
         raise error(f"{kind}: {short_repr(ends)}; give the lower and the upper end, such as {KINDS[kind]}")
     if kind == "log_uniform" and ends[0] <= 0:
@@ -81,8 +81,8 @@ def quantity_of(name: str, given: object, error: Callable[[str], Exception]) -> 
     if kind in ("range", "integers") and not all(isinstance(end, int) for end in ends):
         raise error(f"{kind}: {short_repr(ends)}; give whole numbers as ends")
     if kind == "range":
-        return Quantity(name, values=tuple(range(ends[0], ends[1] + 1)))
-    return Quantity(name, kind=kind, ends=tuple(ends))
+        return ParameterValues(name, values=tuple(range(ends[0], ends[1] + 1)))
+    return ParameterValues(name, kind=kind, ends=tuple(ends))
 
 
 def _is_number(value: object) -> bool:

@@ -68,14 +68,14 @@ def _settings_of(spec: BatchSpec) -> Iterator[tuple[int, int | None, int | None,
 
     A sample has the same numbers for all worlds and all points of the grid, so that they can be compared.
     """
-    quantities = [*(() if spec.steps is None else (spec.steps,)), *spec.params]
-    listed = [quantity for quantity in quantities if not quantity.is_random]
-    drawn = [quantity for quantity in quantities if quantity.is_random]
+    parameters = [*(() if spec.steps is None else (spec.steps,)), *spec.params]
+    listed = [parameter for parameter in parameters if not parameter.is_random]
+    drawn = [parameter for parameter in parameters if parameter.is_random]
     for seed in spec.seeds:
-        draws = {quantity.name: quantity.draws(spec.samples, seed) for quantity in drawn}
+        draws = {parameter.name: parameter.draws(spec.samples, seed) for parameter in drawn}
         for sample in range(spec.samples) if drawn else [None]:
-            for point in itertools.product(*(quantity.values for quantity in listed)):
-                values = dict(zip([quantity.name for quantity in listed], point, strict=True))
+            for point in itertools.product(*(parameter.values for parameter in listed)):
+                values = dict(zip([parameter.name for parameter in listed], point, strict=True))
                 values |= {name: numbers[sample] for name, numbers in draws.items()} if sample is not None else {}
                 yield seed, sample, values.pop("steps", None), values
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from empo_bi.batch.metrics import MetricReference, metric_references
-from empo_bi.batch.parameter_values import Quantity, quantity_of
+from empo_bi.batch.parameter_values import ParameterValues, parameter_values_of
 from empo_bi.errors import BatchFileError
 from empo_bi.problem.params import Params
 from empo_bi.runtime.arguments import check_path
@@ -57,8 +57,8 @@ class BatchSpec:
     """
 
     worlds: tuple[str, ...]
-    steps: Quantity | None = None
-    params: tuple[Quantity, ...] = ()
+    steps: ParameterValues | None = None
+    params: tuple[ParameterValues, ...] = ()
     overrides: Mapping[str, Any] = ()  # type: ignore[assignment]
     samples: int = 0
     seeds: tuple[int, ...] = (0,)
@@ -105,7 +105,7 @@ def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> BatchSpec:
     Examples
     --------
     >>> spec = read_spec({"worlds": "asymmetric_freeing", "steps": [8, 10], "params": {"zeta": [1, 2]}})
-    >>> spec.keep, [quantity.values for quantity in spec.params]
+    >>> spec.keep, [parameter.values for parameter in spec.params]
     ('values', [(1, 2)])
     """
     if isinstance(source, Mapping):
@@ -148,6 +148,9 @@ class _Reader:
     def _error(self, *path: str | int, message: str) -> BatchFileError:
         return BatchFileError(f"{place_of_key(self._origin, self._lines, path)}: {message}")
 
+    def _error_maker(self, *path: str | int) -> Callable[[str], BatchFileError]:
+        return lambda message: self._error(*path, message=message)
+
     def spec(self) -> BatchSpec:
         for key in self._content:
             if key not in KEYS:
@@ -172,7 +175,7 @@ class _Reader:
             raise self._error("keep", message="rollouts need values; write 'keep: values' or 'keep: summary'")
 
     def _check_samples(self, spec: BatchSpec) -> None:
-        drawn = [quantity.name for quantity in (spec.steps, *spec.params) if quantity is not None and quantity.is_random]
+        drawn = [parameter.name for parameter in (spec.steps, *spec.params) if parameter is not None and parameter.is_random]
         if drawn and "samples" not in self._content:
             raise self._error(
                 "samples",
@@ -199,16 +202,16 @@ class _Reader:
                 raise self._error(key, i, message=f"found {short_repr(world)}; give the name, path or pattern of worlds")
         return tuple(dict.fromkeys(worlds))
 
-    def _steps(self, key: str, given: object) -> Quantity:
-        quantity = quantity_of("steps", given, lambda message: self._error(key, message=message))
-        for value in quantity.values or quantity.ends:
+    def _steps(self, key: str, given: object) -> ParameterValues:
+        parameter = parameter_values_of("steps", given, self._error_maker(key))
+        for value in parameter.values or parameter.ends:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise self._error(key, message=f"found {short_repr(value)}; give a whole number of steps, 1 or more")
-        if quantity.kind in ("uniform", "log_uniform"):
-            raise self._error(key, message=f"{quantity.kind} draws fractions; write {{integers: {list(quantity.ends)}}}")
-        return quantity
+        if parameter.kind in ("uniform", "log_uniform"):
+            raise self._error(key, message=f"{parameter.kind} draws fractions; write {{integers: {list(parameter.ends)}}}")
+        return parameter
 
-    def _params(self, key: str, given: object) -> tuple[Quantity, ...]:
+    def _params(self, key: str, given: object) -> tuple[ParameterValues, ...]:
         if not isinstance(given, dict):
             raise self._error(
                 key, message=f"found {short_repr(given)}; give parameters by name, as in 'zeta: [1, 2]' below it"
@@ -218,13 +221,13 @@ class _Reader:
             if name not in PARAMETERS:
                 hint = did_you_mean(str(name), PARAMETERS) or f" Known parameters: {', '.join(PARAMETERS)}."
                 raise self._error(key, str(name), message=f"unknown parameter.{hint}")
-            quantity = quantity_of(name, _number(value), lambda message, name=name: self._error(key, name, message=message))  # type: ignore[misc]
-            for number in quantity.values or quantity.ends:
+            parameter = parameter_values_of(name, _number(value), self._error_maker(key, name))
+            for number in parameter.values or parameter.ends:
                 try:
                     Params(**{name: number})
                 except (TypeError, ValueError) as error:
                     raise self._error(key, name, message=str(error)) from error
-            found.append(quantity)
+            found.append(parameter)
         for who in "hr":
             if {f"gamma_{who}", f"rho_{who}"} <= given.keys():
                 raise self._error(key, f"rho_{who}", message=f"gamma_{who} is given as well; give only one of them")

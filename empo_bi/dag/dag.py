@@ -17,7 +17,7 @@ from empo_bi.dag.slices import BodySlice, LevelSlice, as_array, places_in, trans
 from empo_bi.dag.state_index import KeyStateIndex, ListStateIndex, SharedStateIndex, StateIndex, StateKeys
 from empo_bi.errors import InvalidStateError
 from empo_bi.memory.storage_report import Account, MemoryReport
-from empo_bi.runtime.hooks import provided
+from empo_bi.runtime.hooks import provider_of
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.types import Bodies, ByteArray, IndexArray, KeyArray
 from empo_bi.world.as_model import UNKNOWN, as_model
@@ -113,9 +113,9 @@ class Dag:
         going_on = body_S[goes_on]
         sources = (piece for i in self.needed(t) for piece in self.levels.stretches(i, self.n_profiles, going_on))
         rows = transitions_of(going_on, sources, self.n_profiles)
-        followers = self.levels.followers(t)
-        if followers is not None:
-            followers.check_all(rows.succ_K)
+        check = self.levels.successor_check(t)
+        if check is not None:
+            check.check_all(rows.succ_K)
         count_SJ = np.zeros((len(body_S), self.n_profiles), dtype=np.int64)
         count_SJ[goes_on] = rows.count_MJ
         n_humans, n_goals = (len(self.goals.humans), self.goals.n_goals) if self.goals else (0, 0)
@@ -295,7 +295,7 @@ class Dag:
         >>> model.queries()["goal_0_1"]
         'Pmax=? [F<=8 "goal_0_1"]'
         """
-        write = provided("Dag.to_drn")
+        write = provider_of("Dag.to_drn")
         written: ExportedModel = write(
             self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress
         )
@@ -306,7 +306,7 @@ class Dag:
         progress: bool = True,
     ) -> ExportedModel:  # fmt: skip
         """The same as :meth:`to_drn` in UMB, a binary format that Storm (stormpy 2.0) reads many times faster."""
-        write = provided("Dag.to_umb")
+        write = provider_of("Dag.to_umb")
         written: ExportedModel = write(
             self, path, deciding=deciding, unrolled=unrolled, overwrite=overwrite, progress=progress
         )

@@ -145,10 +145,10 @@ class LevelBlocks:
 
     def _check_followers(self, t: int, i: int, piece: BodySlice, row_M: IndexArray) -> None:
         """Stored successors may be anything: those of level ``t`` have to be on the next one."""
-        followers = self.dag.levels.followers(t)
-        if followers is not None and piece.succ_K is not None:
+        check = self.dag.levels.successor_check(t)
+        if check is not None and piece.succ_K is not None:
             start_E = None if piece.count_EJ is None else self._starts_of(i, piece)
-            followers.check(row_M, start_E, self.dag.n_profiles, piece.succ_K)
+            check.check(row_M, start_E, self.dag.n_profiles, piece.succ_K)
 
     def _resting(
         self, i: int, piece: BodySlice, place_M: IndexArray, body_M: IndexArray, row_M: IndexArray,

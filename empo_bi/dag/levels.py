@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from empo_bi.dag.followers import Followers
 from empo_bi.dag.slices import BodySlice
+from empo_bi.dag.successor_check import SuccessorCheck
 from empo_bi.types import Bodies, IndexArray
 
 
@@ -89,7 +89,7 @@ class Levels(LevelStore, Protocol):
     def members(self, t: int) -> Bodies:
         """The bodies on a level."""
 
-    def followers(self, t: int) -> Followers | None:
+    def successor_check(self, t: int) -> SuccessorCheck | None:
         """What holds successors of level ``t`` to the next level; None where there is nothing to doubt."""
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
@@ -159,7 +159,7 @@ class MemoryLevels(InMemory):
     def members(self, t: int) -> Bodies:
         return self._slices[t].members
 
-    def followers(self, t: int) -> Followers | None:
+    def successor_check(self, t: int) -> SuccessorCheck | None:
         return None
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from empo_bi.analysis.quantiles import weighted_quantiles
 from empo_bi.analysis.uncertainty import entropy_of_logits, robot_logits
-from empo_bi.results.occupancy import Forward
+from empo_bi.results.occupancy import ForwardPass
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.progress import level_bar
 from empo_bi.types import FloatArray, IndexArray
@@ -61,7 +61,7 @@ def survey(solution: Solution, *, progress: bool = False) -> Survey:
         cell_TIC=None if grid is None else _no_cells(grid, n_levels),
     )
     with level_bar("report", n_levels, progress, n_states=dag.n_states) as bar:
-        for t, mass_SN in Forward(solution):
+        for t, mass_SN in ForwardPass(solution):
             mass_S = mass_SN[:, 0].copy()
             found.mass_TS.append(mass_S)
             place_M = np.flatnonzero(mass_S)

@@ -12,7 +12,7 @@ from empo_bi.dag.slices import as_array
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.params import Params
-from empo_bi.sweep.phases import HumanPhase, Setting, Work, continuation_rows
+from empo_bi.sweep.phases import BlockInputs, HumanPhase, Setting, continuation_rows
 from empo_bi.types import Bodies, FloatArray, IndexArray, SuccessorArray
 
 FloatingArray = npt.NDArray[np.floating]  # in the type of arithmetic or of storage
@@ -28,7 +28,7 @@ class HumanPolicies:
     def __init__(self, blocks: LevelBlocks, setting: Setting, params: Params, values_of: ValuesOf) -> None:
         self.blocks, self.setting, self.params, self._values_of = blocks, setting, params, values_of
 
-    def blocks_of(self, t: int, place_M: IndexArray | None = None) -> Iterator[tuple[Work, FloatingArray]]:
+    def blocks_of(self, t: int, place_M: IndexArray | None = None) -> Iterator[tuple[BlockInputs, FloatingArray]]:
         """Blocks of a level, or of some of its states, each with its policies (M, A, X); terminal states are left out."""
         dag = self.blocks.dag
         blocks = self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M)
@@ -78,13 +78,13 @@ class HumanPolicies:
         pi_MAHG = pi_MAX.reshape(n, n_actions, len(self.setting.goals.humans), -1)
         return np.moveaxis(pi_MAHG, 1, 3).astype(np.float64)
 
-    def _work(self, t: int, block: Block, slot_K: npt.NDArray[np.int32]) -> Work:
+    def _work(self, t: int, block: Block, slot_K: npt.NDArray[np.int32]) -> BlockInputs:
         """A block as the kernel reads it; ``slot_K`` are the rows of successors in the table."""
         dag, goals, place_M = self.blocks.dag, self.setting.goals, block.place_M
         needs_states = self.params.believed_others_policy is not None or not self.setting.unit_durations
         states = dag.states(t, place_M) if needs_states else None
         weight_NX, has_NX = goals.weights(t), goals.has(t)
-        return Work(
+        return BlockInputs(
             t=t,
             block=block,
             slot_M=np.arange(len(place_M)),

@@ -22,7 +22,7 @@ from empo_bi.results.solution import Solution
 from empo_bi.types import BoolArray, FloatArray
 
 
-class Forward:
+class ForwardPass:
     """A forward pass over all levels with N kinds of mass, each starting as 1 in the initial state.
 
     Attributes
@@ -58,7 +58,7 @@ class Forward:
 
 def reached_levels(solution: Solution) -> list[FloatArray]:
     """The probability of each state, (S,) by level; read-only, since the solution caches them."""
-    mass_TS = [mass_SN[:, 0] for _, mass_SN in Forward(solution)]
+    mass_TS = [mass_SN[:, 0] for _, mass_SN in ForwardPass(solution)]
     for mass_S in mass_TS:
         mass_S.flags.writeable = False
     return mass_TS
@@ -83,7 +83,7 @@ def probability_by_time(
     events = list(event) if isinstance(event, Sequence) else [event]
     indicators = [indicator_of(one, solution.dag) for one in events]
     happened_TE = np.zeros((solution.dag.horizon + 1, len(events)))
-    for t, mass_SN in Forward(solution, len(events), goals):
+    for t, mass_SN in ForwardPass(solution, len(events), goals):
         for e, indicator in enumerate(indicators):
             place_M = np.flatnonzero(mass_SN[:, e])
             now = place_M[indicator(t, place_M)]
@@ -94,7 +94,7 @@ def probability_by_time(
 
 
 @dataclass(frozen=True)
-class First:
+class FirstEvent:
     """Which of E events happens first; ``first``, ``tie`` and ``none`` sum to 1.
 
     Attributes
@@ -114,7 +114,7 @@ class First:
         return f"first {' '.join(f'{p:.4g}' for p in self.first)}, tie {self.tie:.4g}, none {self.none:.4g}"
 
 
-def first_of(solution: Solution, events: Sequence[Event]) -> First:
+def first_of(solution: Solution, events: Sequence[Event]) -> FirstEvent:
     """The exact probabilities, under both policies, that each of several events happens first.
 
     Parameters
@@ -126,7 +126,7 @@ def first_of(solution: Solution, events: Sequence[Event]) -> First:
         raise ValueError(f"events={events!r}; give a list of at least one event")
     indicators = [indicator_of(event, solution.dag) for event in events]
     first_TE, tie = np.zeros((solution.dag.horizon + 1, len(events))), 0.0
-    forward = Forward(solution)
+    forward = ForwardPass(solution)
     for t, mass_SN in forward:
         place_M = np.flatnonzero(mass_SN[:, 0])
         holds_EM = np.array([indicator(t, place_M) for indicator in indicators])
@@ -136,4 +136,4 @@ def first_of(solution: Solution, events: Sequence[Event]) -> First:
         tie += float(mass_M[n_M > 1].sum())
         mass_SN[place_M[n_M > 0]] = 0.0
     by_time_TE = first_TE.cumsum(axis=0)
-    return First(by_time_TE[-1], tie, float(forward.ended_N[0]), by_time_TE)
+    return FirstEvent(by_time_TE[-1], tie, float(forward.ended_N[0]), by_time_TE)

@@ -29,7 +29,7 @@ from empo_bi.problem.protocols import Goal
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.hooks import provided
+from empo_bi.runtime.hooks import provider_of
 from empo_bi.sweep.formulas import discounts, duration_weights
 from empo_bi.types import BoolArray, ByteArray, FloatArray, IndexArray
 
@@ -98,7 +98,7 @@ class Rollouts:
 
         For the options, such as ``episodes=[0, 1], columns=2``, see :func:`empo_bi.analysis.film.save_film`.
         """
-        return provided("Rollouts.save")(self, path, **({"episodes": [episode]} | options))
+        return provider_of("Rollouts.save")(self, path, **({"episodes": [episode]} | options))
 
 
 def draw_episodes(

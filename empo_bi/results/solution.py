@@ -30,7 +30,7 @@ from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.state_report import GoalRow, StateReport
 from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
-from empo_bi.runtime.hooks import provided
+from empo_bi.runtime.hooks import provider_of
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import formulas
 from empo_bi.sweep.phases import Setting
@@ -346,14 +346,14 @@ class Solution:
 
         See :func:`empo_bi.analysis.to_xarray.dataset_of`; needs the extra ``analysis``.
         """
-        return provided("Solution.to_xarray")(self)
+        return provider_of("Solution.to_xarray")(self)
 
     def to_pandas(self, quantity: str, **choices: Any) -> pandas.DataFrame:
         """A tidy table of a quantity, with one number per row: ``solution.to_pandas("X_h", levels=3)``.
 
         See :func:`empo_bi.analysis.to_pandas.table_of` for the choices; needs the extra ``analysis``.
         """
-        return provided("Solution.to_pandas")(self, quantity, **choices)
+        return provider_of("Solution.to_pandas")(self, quantity, **choices)
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class Solution:
         return ErrorBounds(rest, work, self._measured if is_known else None)
 
     def _measured(self) -> dict[str, FloatArray]:
-        return provided("Solution.precision")(self)
+        return provider_of("Solution.precision")(self)
 
     def memory_report(self) -> MemoryReport:
         """Bytes of all arrays, and how much smaller they are than in plainer ways to store them."""

@@ -1,4 +1,4 @@
-"""Optional libraries, which extras of the installation bring: :func:`needed`."""
+"""Optional libraries, which extras of the installation bring: :func:`import_optional`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-def needed(module: str, extra: str) -> Any:
+def import_optional(module: str, extra: str) -> Any:
     """Import an optional module, or say which extra of the installation brings it."""
     try:
         return importlib.import_module(module)

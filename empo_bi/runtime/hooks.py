@@ -18,7 +18,7 @@ def register(providers: Mapping[str, str]) -> None:
     _PROVIDERS.update(providers)
 
 
-def provided(method: str) -> Callable[..., Any]:
+def provider_of(method: str) -> Callable[..., Any]:
     """The function behind a method, such as ``"Dag.to_drn"``."""
     module, _, function = _PROVIDERS[method].partition(":")
     return getattr(importlib.import_module(module), function)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.slices import BodySlice, as_array
 from empo_bi.store.format_names import level_name, spoken
-from empo_bi.store.records import Unfit
+from empo_bi.store.records import FormatError
 from empo_bi.types import Bodies
 
 NOWHERE = -1
@@ -26,16 +26,16 @@ class BodyCensus:
         self.n_levels = 0
 
     def add(self, piece: BodySlice, n_bodies: int) -> None:
-        """Count the next level; ``n_bodies`` are known by then. :class:`Unfit` if it has bodies that another one has."""
+        """Count the next level; ``n_bodies`` are known by then. :class:`FormatError` if another one has its bodies."""
         t, bodies = self.n_levels, as_array(self._counted(piece))
         if n_bodies > len(self._level_B):
             self._level_B = np.concatenate([self._level_B, np.full(n_bodies - len(self._level_B), NOWHERE, dtype=np.int32)])
         where = spoken(level_name(t))
         if len(bodies) and int(bodies[-1]) >= len(self._level_B):
-            raise Unfit(f"{where}: it has body {int(bodies[-1]):,}, but {len(self._level_B):,} are known")
+            raise FormatError(f"{where}: it has body {int(bodies[-1]):,}, but {len(self._level_B):,} are known")
         if (self._level_B[bodies] != NOWHERE).any():
             verb = "expands" if self._shares_bodies else "has"
-            raise Unfit(f"{where}: it {verb} a body that level {int(self._level_B[bodies].max())} {verb}, too")
+            raise FormatError(f"{where}: it {verb} a body that level {int(self._level_B[bodies].max())} {verb}, too")
         self._level_B[bodies] = t
         self.n_levels += 1
 
@@ -49,10 +49,10 @@ class BodyCensus:
             going_on = as_array(piece.members)[~np.broadcast_to(piece.ended, (len(piece.members),))]
             level_M = self._level_B[going_on]
             if not ((level_M >= 0) & (level_M <= t)).all():
-                raise Unfit(f"{where}: a state that goes on is expanded nowhere")
+                raise FormatError(f"{where}: a state that goes on is expanded nowhere")
         elif piece.succ_K is not None:
             level_K = self._level_B[piece.succ_K]
             if not ((level_K > t) | (False if is_finished else level_K == NOWHERE)).all():
-                raise Unfit(
+                raise FormatError(
                     f"{where}, array 'succ': a transition leads to level {int(level_K.min())}, which is not a later one"
                 )

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.spill import BlockArray
 from empo_bi.store.format_names import CHUNK_BYTES
-from empo_bi.store.records import ARRAY_METADATA, WHOLE, Unfit, check_record, listed, parsed, shown
+from empo_bi.store.records import ARRAY_METADATA, WHOLE, FormatError, check_record, listed, parsed, shown
 from empo_bi.types import Array, Json
 
 _OURS = (["bytes", "blosc", "crc32c"], ["bytes", "crc32c"])  # names of codecs
@@ -131,18 +131,18 @@ class StoredArray:
 
     @classmethod
     def from_json(cls, data: bytes) -> StoredArray:
-        """:class:`Unfit` if this is not an array's ``zarr.json``, or has codecs that the format does not know.
+        """:class:`FormatError` if this is not an array's ``zarr.json``, or has codecs that the format does not know.
 
         Other codecs are refused, not looked up: there is no telling what they are, and how large what they unpack.
         """
         found = parsed(data)
         check_record(found, ARRAY_METADATA)
         if found.get("storage_transformers"):
-            raise Unfit("it has storage transformers, which are not part of the format")
+            raise FormatError("it has storage transformers, which are not part of the format")
         grid, keys = found["chunk_grid"], found["chunk_key_encoding"]
         names = [codec.get("name") for codec in found["codecs"]]
         if grid.get("name") != "regular" or keys.get("name") != "default" or names not in _OURS:
-            raise Unfit(
+            raise FormatError(
                 f"chunks {shown(grid.get('name'))} with keys {shown(keys.get('name'))} and codecs {shown(names)}; expected "
                 f"'regular', 'default' and {' or '.join(map(str, _OURS))}: write the array anew with these"
             )
@@ -150,11 +150,11 @@ class StoredArray:
         separator = _configured(keys, "separator", "/")
         endian = _configured(found["codecs"][0], "endian", "little")
         if separator not in ("/", ".") or endian not in ("little", "big"):
-            raise Unfit(f"separator {shown(separator)} and order of bytes {shown(endian)} are not known")
+            raise FormatError(f"separator {shown(separator)} and order of bytes {shown(endian)} are not known")
         dtype = np.dtype(found["data_type"]).newbyteorder("<" if endian == "little" else ">")
         stored = cls(tuple(found["shape"]), dtype, _checked_chunks(chunk_shape, found["shape"]), names, separator)
         if stored.chunk_bytes > most_chunk_bytes(dtype, stored.shape):
-            raise Unfit(f"chunks of {list(stored.chunk_shape)} numbers are larger than any that are written")
+            raise FormatError(f"chunks of {list(stored.chunk_shape)} numbers are larger than any that are written")
         return stored
 
     @property
@@ -215,7 +215,7 @@ def _configured(thing: Json, name: str, default: Any) -> Any:
 
 def _checked_chunks(chunk_shape: Any, shape: list[int]) -> tuple[int, ...]:
     if not listed(WHOLE).fits(chunk_shape) or len(chunk_shape) != len(shape) or 0 in chunk_shape:
-        raise Unfit(f"chunks of shape {shown(chunk_shape)} for an array of shape {shape}")
+        raise FormatError(f"chunks of shape {shown(chunk_shape)} for an array of shape {shape}")
     return tuple(chunk_shape)
 
 

@@ -1,4 +1,4 @@
-"""The levels of a DAG in a store, from the first to the last; what is ahead of a level is its *frontier*.
+"""The levels of a DAG in a store, from the first to the last; what continuing needs is the *frontier*.
 
 A frontier is all that was known of levels to come. The record of the end has the commit markers of all levels once more, so
 that a finished store is opened with two reads.
@@ -14,9 +14,9 @@ from typing import Any
 
 from zarr.abc.store import Store
 
-from empo_bi.dag.followers import Followers
 from empo_bi.dag.levels import LevelSizes, check_ascending
 from empo_bi.dag.slices import BodySlice
+from empo_bi.dag.successor_check import SuccessorCheck
 from empo_bi.errors import MemoryLimitError
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, STRETCH_BYTES
 from empo_bi.store import slice_arrays as codec
@@ -27,7 +27,7 @@ from empo_bi.store.format_names import BODY_ARRAYS, DAG_KIND, FINISHED, HEAD_ARR
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.levelled import LevelledStore
 from empo_bi.store.location import Place
-from empo_bi.store.records import Unfit, check_dag_manifest
+from empo_bi.store.records import FormatError, check_dag_manifest
 from empo_bi.store.slice_arrays import nbytes_when_read, sizes_of
 from empo_bi.store.slice_guard import SliceGuard
 from empo_bi.store.transition_chunks import read_stretches
@@ -197,13 +197,13 @@ class DagStore(LevelledStore):
         self.guard.check_arrays(group, marker, arrays, self._markers)
         try:
             piece = codec.from_arrays(marker, arrays, self._states)
-        except Unfit as error:
+        except FormatError as error:
             raise self.damaged(f"{spoken(group)}, array 'states': {error}") from error
         self.guard.check_piece(group, piece)
         return piece
 
-    def followers(self, t: int) -> Followers | None:
-        return self.guard.followers(t, self._markers, self.members, is_finished=self.is_finished)
+    def successor_check(self, t: int) -> SuccessorCheck | None:
+        return self.guard.successor_check(t, self._markers, self.members, is_finished=self.is_finished)
 
     def problems_of(self, t: int) -> list[str]:
         """Check the commit marker and every array of a level: what is wrong with them."""
@@ -229,7 +229,7 @@ class DagStore(LevelledStore):
         """What the last committed level knew of those to come."""
         pieces = []
         for i in range(self._markers[-1]["frontier"]):
-            group = f"{self.kind.ahead_name(len(self) - 1)}/{i}"
+            group = f"{self.kind.resume_name(len(self) - 1)}/{i}"
             marker = self._files.read_record(group)
             if marker is None:
                 missing = f"group {group} is missing"
@@ -242,7 +242,7 @@ class DagStore(LevelledStore):
             self.guard.check_whole_frontier(pieces, self._markers[-1], sum(sizes.n_bodies for sizes in self.sizes))
         return pieces
 
-    _read_ahead = frontier
+    _read_resume_point = frontier
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
         """Write a level in the background. An error shows here or later, at the next call."""
@@ -263,7 +263,7 @@ class DagStore(LevelledStore):
     def _write_level(self, t: int, piece: BodySlice, frontier: list[BodySlice]) -> Json:
         marker = {"level": t, **self._write_arrays(level_name(t), piece), "frontier": len(frontier)}
         for i, ahead in enumerate(frontier):
-            group = f"{self.kind.ahead_name(t)}/{i}"
+            group = f"{self.kind.resume_name(t)}/{i}"
             self._files.write_record(group, self._write_arrays(group, ahead))
         self._files.write_record(level_name(t), marker)
         return marker
@@ -279,7 +279,7 @@ class DagStore(LevelledStore):
         return {**fields, "arrays": about}
 
     def _write_end(self) -> None:
-        self._files.delete(self.kind.ahead_name(len(self) - 1))
+        self._files.delete(self.kind.resume_name(len(self) - 1))
         self._files.write_record(FINISHED, {"levels": self._markers})
 
     def bytes_by_array(self) -> dict[str, int]:

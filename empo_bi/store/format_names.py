@@ -24,18 +24,18 @@ class StoreKind:
     noun: str  # what the store is called
     maker: str  # the call that makes it
     remedy: str  # what to do about damage
-    ahead: str  # how groups are called that have what is needed to continue after a level
+    resume_prefix: str  # how groups are called that have what is needed to continue after a level
     closed: str  # what is wrong, and what to do, where somebody reads what was closed
     has_guests: bool  # whether a store is continued although somebody has put files of their own into its folder
     others: str = ""  # names of further groups, a regular expression
 
-    def ahead_name(self, t: int) -> str:
+    def resume_name(self, t: int) -> str:
         """The group without which nobody can continue after level ``t``."""
-        return f"{self.ahead}_{t:05}"
+        return f"{self.resume_prefix}_{t:05}"
 
     def is_our_name(self, name: str) -> bool:
         """Whether something at the root of a store is part of the format, or what zarr leaves of an interrupted write."""
-        groups = rf"zarr\.json|(level|{self.ahead})_\d{{5,}}{self.others}"
+        groups = rf"zarr\.json|(level|{self.resume_prefix})_\d{{5,}}{self.others}"
         return re.fullmatch(groups, name) is not None or is_half_a_file(name)
 
 
@@ -43,13 +43,13 @@ DAG_KIND = StoreKind(
     FORMAT, VERSION, noun="slice store", maker="enumerate_dag(world, store=...)",
     remedy="To make the store anew, call what made it (enumerate_dag, or solve) with overwrite=True (--overwrite), or "
     "delete it",
-    ahead="frontier", closed="this DAG was closed; open it again, or enumerate it anew", has_guests=True,
+    resume_prefix="frontier", closed="this DAG was closed; open it again, or enumerate it anew", has_guests=True,
     others=f"|{FINISHED}",
 )  # fmt: skip
 SOLUTION_KIND = StoreKind(
     "empo_bi solution", 1, noun="solution", maker="solve(world, out=...)",
     remedy="To make it anew, call solve with overwrite=True, or delete it",
-    ahead="carry", closed="this solution was closed; solve again to open it", has_guests=False,
+    resume_prefix="carry", closed="this solution was closed; solve again to open it", has_guests=False,
 )  # fmt: skip
 
 

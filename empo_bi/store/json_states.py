@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from empo_bi.errors import InvalidStateError
 from empo_bi.runtime.wording import short_repr
-from empo_bi.store.records import Unfit
+from empo_bi.store.records import FormatError
 
 _REMEDY = (
     "give the world encode_state(state), which returns such a value, and decode_state(value); or keep the DAG in memory or "
@@ -40,15 +40,15 @@ class JsonStates:
         return np.frombuffer("".join(lines).encode("ascii"), dtype=np.uint8)
 
     def from_bytes(self, text: npt.NDArray[np.uint8]) -> list[Any]:
-        """States from lines of JSON; :class:`Unfit` if they are not."""
+        """States from lines of JSON; :class:`FormatError` if they are not."""
         try:
             return [self._state(json.loads(line, parse_constant=float)) for line in text.tobytes().splitlines()]
         except RecursionError:
-            raise Unfit("a state is nested too deeply") from None
-        except Unfit:
+            raise FormatError("a state is nested too deeply") from None
+        except FormatError:
             raise
         except ValueError as error:
-            raise Unfit(f"a state is not JSON that can be read ({error})") from None
+            raise FormatError(f"a state is not JSON that can be read ({error})") from None
 
     def _line(self, state: Any) -> str:
         if self._encode is None and (type(state) if _is_named(state) else None) is not self._named:
@@ -73,7 +73,7 @@ class JsonStates:
                 return self._decode(state)
             return state if self._named is None else self._named._make(state)
         except Exception as error:  # of a user's function, perhaps of a state that it never wrote
-            raise Unfit(f"no state can be made of {short_repr(state)} ({error!r})") from error
+            raise FormatError(f"no state can be made of {short_repr(state)} ({error!r})") from error
 
 
 def _is_named(value: Any) -> bool:
@@ -96,5 +96,5 @@ def _plain(value: Any, state: Any, *, is_top: bool = False) -> Any:
 
 def _tuples(value: Any) -> Any:
     if isinstance(value, dict) or (isinstance(value, float) and not math.isfinite(value)):
-        raise Unfit(f"a state contains {short_repr(value)}, which is not allowed")
+        raise FormatError(f"a state contains {short_repr(value)}, which is not allowed")
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,9 +1,9 @@
 """Levels of named arrays in a zarr v3 store, committed one by one, so that a killed writer can continue.
 
 A store has a manifest at its root, and a group for each level. A level is written in three strokes: its arrays, then what is
-needed to continue after it (the group *ahead*: the frontier of a DAG, the carry of a solution), then its commit marker, the
-attributes of its group. Whatever has no marker does not count and is removed when the store is continued, which then ends
-with the same bytes. docs/format.md describes the files.
+needed to continue after it (the frontier of a DAG, the carry of a solution), then its commit marker, the attributes of its
+group. Whatever has no marker does not count and is removed when the store is continued, which then ends with the same bytes.
+docs/format.md describes the files.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LevelledStore(ABC):
     @staticmethod
     @abstractmethod
     def check_manifest(manifest: Json) -> None:
-        """Raise :class:`Unfit` for what is no manifest of this kind."""
+        """Raise :class:`FormatError` for what is no manifest of this kind."""
 
     @abstractmethod
     def check_content(self, asked: Json) -> None:
@@ -74,7 +74,7 @@ class LevelledStore(ABC):
         """Set :attr:`_markers` and :attr:`is_finished`, checked; who ``mends`` will write the record of the end anew."""
 
     @abstractmethod
-    def _read_ahead(self) -> object:
+    def _read_resume_point(self) -> object:
         """What is needed to continue after the last level."""
 
     @abstractmethod
@@ -190,7 +190,7 @@ class LevelledStore(ABC):
         if not self.kind.has_guests:
             refuse_strangers(self.place.name, self.kind, self._files.names())
         if len(self):
-            self._read_ahead()  # if that is damaged, nothing is touched
+            self._read_resume_point()  # if that is damaged, nothing is touched
         for name in self._leftovers():
             self._files.delete(name)
 
@@ -198,7 +198,7 @@ class LevelledStore(ABC):
         """What a killed writer left, and nobody needs."""
         keep = {"zarr.json", FINISHED, *(level_name(self._level(n)) for n in range(len(self)))}
         if not self.is_finished:
-            keep = keep - {FINISHED} | {self.kind.ahead_name(self._level(len(self) - 1))}
+            keep = keep - {FINISHED} | {self.kind.resume_name(self._level(len(self) - 1))}
         return [name for name in self._files.names() if name not in keep and self.kind.is_our_name(name)]
 
     def tidy(self) -> None:
@@ -260,7 +260,7 @@ class LevelledStore(ABC):
 
     def _put(self, t: int, nbytes: int, write: Callable[[], Json]) -> None:
         """Write a level in the background. An error shows here or later, at the next call."""
-        ahead, obsolete = self.kind.ahead_name(t), self.kind.ahead_name(t - self.direction)
+        ahead, obsolete = self.kind.resume_name(t), self.kind.resume_name(t - self.direction)
         self._writer.put(t, nbytes, write, groups=(level_name(t), ahead), obsolete=obsolete)
 
     def _wait(self) -> None:

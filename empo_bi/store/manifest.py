@@ -17,7 +17,7 @@ class RootlessStoreError(StoreNotFoundError, DamagedStoreError):
 
 
 def read_manifest(files: ZarrFiles, kind: StoreKind, check: Callable[[Json], None]) -> Json:
-    """What the root group says of a store, checked; ``check`` raises :class:`Unfit`. The file is read once."""
+    """What the root group says of a store, checked; ``check`` raises :class:`FormatError`. The file is read once."""
     manifest = files.raw_record(ROOT)
     if manifest is None and any(name.startswith("level_") for name in files.names()):
         raise RootlessStoreError(

@@ -26,7 +26,7 @@ FLOATS = ("float16", "float32", "float64")
 DTYPES = (*UNSIGNED, "uint64", *FLOATS)
 
 
-class Unfit(ValueError):
+class FormatError(ValueError):
     """Something in a store is not as docs/format.md says; whoever has read it adds the name of the store and a remedy."""
 
 
@@ -158,19 +158,19 @@ ARRAY_METADATA = {
 
 
 def parsed(data: bytes) -> Any:
-    """What JSON text says; :class:`Unfit` if it cannot be read, or is nested deeper than Python can follow."""
+    """What JSON text says; :class:`FormatError` if it cannot be read, or is nested deeper than Python can follow."""
     try:
         found = json.loads(data, parse_constant=_refuse_constant)
         json.dumps(found)  # what can be read by the skin of its teeth cannot be written, or shown
         return found
     except RecursionError:
-        raise Unfit("it is nested too deeply") from None
+        raise FormatError("it is nested too deeply") from None
     except ValueError as error:  # no JSON, no UTF-8, or integers of thousands of digits
-        raise Unfit(f"it is not JSON that can be read ({error})") from None
+        raise FormatError(f"it is not JSON that can be read ({error})") from None
 
 
 def _refuse_constant(name: str) -> None:
-    raise Unfit(f"it has {name}, which is not a number")
+    raise FormatError(f"it has {name}, which is not a number")
 
 
 def check_record(
@@ -178,13 +178,13 @@ def check_record(
 ) -> None:
     """Whether a record has the ``required`` fields, each of its kind, and those that are ``given`` at all."""
     if not isinstance(record, dict):
-        raise Unfit(f"{inside or 'the record'} is {shown(record)}; expected an object")
+        raise FormatError(f"{inside or 'the record'} is {shown(record)}; expected an object")
     inside = f" of {inside}" if inside else ""
     for name, kind in {**required, **(given or {})}.items():
         if name in record and not kind.fits(record[name]):
-            raise Unfit(f"field {name!r}{inside} is {shown(record[name])}; expected {kind.words}")
+            raise FormatError(f"field {name!r}{inside} is {shown(record[name])}; expected {kind.words}")
         if name not in record and name in required:
-            raise Unfit(f"field {name!r}{inside} is missing; expected {kind.words}")
+            raise FormatError(f"field {name!r}{inside} is missing; expected {kind.words}")
 
 
 def shown(value: Any) -> str:
@@ -197,10 +197,10 @@ def check_dag_manifest(manifest: Json) -> None:
     n_agents, n_actions, n_profiles = (manifest[name] for name in ("n_agents", "n_actions", "n_profiles"))
     most = math.log2(MOST_PROFILES) / math.log2(n_actions) if n_actions > 1 else MOST_PROFILES
     if n_agents > most or n_profiles != n_actions**n_agents:
-        raise Unfit(f"field 'n_profiles' is {n_profiles:,} for {n_agents:,} agents with {n_actions:,} actions")
+        raise FormatError(f"field 'n_profiles' is {n_profiles:,} for {n_agents:,} agents with {n_actions:,} actions")
     _check_goals(manifest)
     if is_packed(manifest) and not (manifest["shares_bodies"] and manifest["content"]["levels"] == "steps"):
-        raise Unfit("bodies of a compiled world are shared, and its levels are steps; the manifest says otherwise")
+        raise FormatError("bodies of a compiled world are shared, and its levels are steps; the manifest says otherwise")
 
 
 def is_packed(manifest: Json) -> bool:
@@ -211,17 +211,17 @@ def is_packed(manifest: Json) -> bool:
 def _check_goals(manifest: Json) -> None:
     humans, goals = manifest["humans"], manifest["goals"]
     if (humans is None) != (goals is None):
-        raise Unfit("one of 'humans' and 'goals' is null, the other is not")
+        raise FormatError("one of 'humans' and 'goals' is null, the other is not")
     if humans is None:
         return
     check_agents("humans", humans, manifest["n_agents"])
     if len(goals) != len(humans) or not goals or not goals[0] or {len(names) for names in goals} != {len(goals[0])}:
-        raise Unfit("field 'goals' has to list equally many goals, at least one, for each of 'humans'")
+        raise FormatError("field 'goals' has to list equally many goals, at least one, for each of 'humans'")
 
 
 def check_agents(name: str, agents: list[int], n_agents: int = LARGEST) -> None:
     if len(set(agents)) < len(agents) or any(agent >= n_agents for agent in agents):
-        raise Unfit(f"field {name!r} is {shown(agents)}; expected different agents below {n_agents:,}")
+        raise FormatError(f"field {name!r} is {shown(agents)}; expected different agents below {n_agents:,}")
 
 
 def check_abouts(abouts: Json) -> None:
@@ -243,13 +243,13 @@ def check_solution_manifest(manifest: Json) -> None:
     check_agents("robots", content["robots"])
     goals, n_levels = manifest["goals"], manifest["horizon"] + 1
     if len(content["level_sizes"]) != n_levels or len(manifest.get("levels", content["level_sizes"])) != n_levels:
-        raise Unfit(
+        raise FormatError(
             f"field 'horizon' is {n_levels - 1:,}, but level sizes of {len(content['level_sizes']):,} levels are given"
         )
     if len(goals) != len(content["humans"]) or not goals or {len(names) for names in goals} != {len(goals[0])}:
-        raise Unfit("field 'goals' has to list equally many goals for each human")
+        raise FormatError("field 'goals' has to list equally many goals for each human")
     if any(len(profile) != len(content["robots"]) for profile in manifest["robot_profiles"]):
-        raise Unfit("field 'robot_profiles' has to list one action for each robot")
+        raise FormatError("field 'robot_profiles' has to list one action for each robot")
 
 
 def check_solution_marker(marker: Json) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.followers import Followers
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, as_array, places_in
+from empo_bi.dag.successor_check import SuccessorCheck
 from empo_bi.store.body_census import BodyCensus
 from empo_bi.store.format_names import level_name, spoken
-from empo_bi.store.records import Unfit
+from empo_bi.store.records import FormatError
 from empo_bi.store.slice_arrays import nbytes_when_read
 from empo_bi.store.slice_rules import (
     KeyCheck,
@@ -44,7 +44,7 @@ class SliceGuard:
         self._initial_key: npt.NDArray[np.uint64] | None = None
         self._nested: tuple[int, bool] = (0, False)  # of how many levels, and whether they are
         self._census = None if self._rules.is_packed else BodyCensus(shares_bodies=self._rules.shares_bodies)
-        self._followers: Followers | None = None
+        self._successor_check: SuccessorCheck | None = None
         self._lock = threading.Lock()
 
     def use_keys_of(self, keys: Any) -> None:
@@ -70,11 +70,11 @@ class SliceGuard:
             values = [last["value"], *(piece.value for piece in pieces)]
             n_added = sum(len(piece.added) for piece in pieces)
             if n_bodies + n_added != last["n_known"] or any(a >= b for a, b in itertools.pairwise(values)):
-                raise Unfit("the frontier has other bodies, or other levels, than its level has found")
+                raise FormatError("the frontier has other bodies, or other levels, than its level has found")
             if self._rules.shares_bodies and pieces:
                 ahead = pieces[0]
                 if len(pieces) > 1 or ahead.value != values[0] + 1 or ahead.added != range(n_bodies, last["n_known"]):
-                    raise Unfit("the frontier is not that of the next level")
+                    raise FormatError("the frontier is not that of the next level")
 
     def check_arrays(self, group: str, marker: Json, arrays: Arrays, markers: Sequence[Json]) -> None:
         """Arrays as they were read, before anything is made of them; ``markers`` are those of all levels."""
@@ -86,7 +86,7 @@ class SliceGuard:
             check_slice(spoken(group), marker, arrays, self._rules, n_bodies, self._key_check)
             is_first = t == 0 and "key" in arrays and self._initial_key is not None
             if is_first and not np.array_equal(arrays["key"][:1], self._initial_key):  # type: ignore[arg-type]
-                raise Unfit(f"{spoken(group)}, array 'key': the first state is not the initial state of the world")
+                raise FormatError(f"{spoken(group)}, array 'key': the first state is not the initial state of the world")
 
     def check_counts(self, group: str, marker: Json, count_EJ: Array) -> None:
         """Counts of some rows, before so many transitions are read."""
@@ -97,7 +97,7 @@ class SliceGuard:
         """Counts, successors and probabilities of some rows, which have so many transitions by their counts."""
         with self._files.naming_damage():
             if len(arrays["succ"]) != n_entries:
-                raise Unfit(f"{spoken(group)}, array 'count': its numbers sum to more than there are transitions")
+                raise FormatError(f"{spoken(group)}, array 'count': its numbers sum to more than there are transitions")
             if n_entries:
                 check_slice(spoken(group), {**marker, "n_transitions": n_entries}, arrays, self._rules, 0, None)
 
@@ -105,14 +105,18 @@ class SliceGuard:
         """After the last stretch."""
         with self._files.naming_damage():
             if n_entries != marker["n_transitions"]:
-                raise Unfit(f"{spoken(group)}, array 'count': its numbers sum to {n_entries:,}, not to all transitions")
+                raise FormatError(
+                    f"{spoken(group)}, array 'count': its numbers sum to {n_entries:,}, not to all transitions"
+                )
 
     def check_piece(self, group: str, piece: BodySlice) -> None:
         """A slice by itself."""
         with self._files.naming_damage():
             check_bodies(spoken(group), piece)
             if piece.states is not None and len(piece.states) != len(piece.added):
-                raise Unfit(f"{spoken(group)}, array 'states': {len(piece.states):,} states for {len(piece.added):,} bodies")
+                raise FormatError(
+                    f"{spoken(group)}, array 'states': {len(piece.states):,} states for {len(piece.added):,} bodies"
+                )
 
     def check_place(
         self, t: int, piece: BodySlice, markers: Sequence[Json], head: Callable[[int], BodySlice], *, is_finished: bool
@@ -125,9 +129,9 @@ class SliceGuard:
                 self._census.add(head(self._census.n_levels), markers[-1]["n_known"])
             self._census.check(t, piece, is_finished=is_finished)
 
-    def followers(
+    def successor_check(
         self, t: int, markers: Sequence[Json], members: Callable[[int], object], *, is_finished: bool
-    ) -> Followers | None:
+    ) -> SuccessorCheck | None:
         """What holds successors of level ``t`` to the next one; None where that is known already, or cannot be known."""
         is_last = t == len(markers) - 1
         if not self._rules.shares_bodies or (is_last and not is_finished):
@@ -136,16 +140,18 @@ class SliceGuard:
             self._nested = (len(markers), is_nested(markers, self._rules, is_finished=is_finished))
         if self._nested[1]:
             return None
-        if self._followers is None:
-            self._followers = Followers(max(markers[-1]["n_known"], 1), lambda problem: self._files.damaged(problem))
-        self._followers.expect(t + 1, as_array(range(0) if is_last else members(t + 1)))  # type: ignore[arg-type]
-        return self._followers
+        if self._successor_check is None:
+            self._successor_check = SuccessorCheck(
+                max(markers[-1]["n_known"], 1), lambda problem: self._files.damaged(problem)
+            )
+        self._successor_check.expect(t + 1, as_array(range(0) if is_last else members(t + 1)))  # type: ignore[arg-type]
+        return self._successor_check
 
 
-def check_followers(levels: Levels, t: int, n_profiles: int) -> None:
+def check_successors(levels: Levels, t: int, n_profiles: int) -> None:
     """Hold all transitions of a level to the next one, where its shape does not tell: a long look, to verify a store."""
-    followers = levels.followers(t)
-    if followers is None:
+    check = levels.successor_check(t)
+    if check is None:
         return
     piece = levels.part(t, ("members", "ended"))
     going_on = as_array(piece.members)[~np.broadcast_to(piece.ended, (len(piece.members),))]
@@ -154,7 +160,7 @@ def check_followers(levels: Levels, t: int, n_profiles: int) -> None:
             for source in levels.stretches(i, n_profiles, going_on):
                 assert source.succ_K is not None
                 row_M = places_in(source.expanded, going_on)[1]
-                followers.check(row_M, source.starts(n_profiles), n_profiles, source.succ_K)
+                check.check(row_M, source.starts(n_profiles), n_profiles, source.succ_K)
 
 
 def check_distinct(levels: Levels) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.slices import BodySlice, places_in
 from empo_bi.store.format_names import level_name, spoken
-from empo_bi.store.records import FLOATS, MOST_BODIES, UNSIGNED, Unfit, check_slice_marker, is_packed
+from empo_bi.store.records import FLOATS, MOST_BODIES, UNSIGNED, FormatError, check_slice_marker, is_packed
 from empo_bi.types import Array, Arrays, Bodies, Json
 
 KeyCheck = Callable[[npt.NDArray[np.uint64]], str | None]  # what is wrong with some keys, None if nothing is
@@ -67,9 +67,9 @@ def check_levels(markers: Sequence[Any], rules: StoreRules, *, is_finished: bool
         where = spoken(level_name(t))
         check_marker(where, marker, rules, is_level=True)
         if marker["level"] != t:
-            raise Unfit(f"{where}: its commit marker is that of level {marker['level']}")
+            raise FormatError(f"{where}: its commit marker is that of level {marker['level']}")
         if value is not None and (marker["value"] != value + 1 if rules.shares_bodies else marker["value"] <= value):
-            raise Unfit(f"{where}: its value is {marker['value']:,} after one of {value:,}")
+            raise FormatError(f"{where}: its value is {marker['value']:,} after one of {value:,}")
         value = marker["value"]
         if rules.shares_bodies:
             _check_added(where, marker, n_bodies, known if t else None)
@@ -77,50 +77,54 @@ def check_levels(markers: Sequence[Any], rules: StoreRules, *, is_finished: bool
         _check_below(where, marker, n_bodies if rules.shares_bodies else MOST_BODIES)
         n_transitions += marker["n_transitions"]
         if marker["n_known"] > n_transitions + 1:
-            raise Unfit(
+            raise FormatError(
                 f"{where}: {marker['n_known']:,} bodies are said to be known, but {n_transitions:,} transitions lead to "
                 "at most one more"
             )
         if marker["n_known"] < max(known, n_bodies if rules.shares_bodies else 1):
-            raise Unfit(f"{where}: {marker['n_known']:,} bodies are said to be known, but there are more")
+            raise FormatError(f"{where}: {marker['n_known']:,} bodies are said to be known, but there are more")
         known = marker["n_known"]
     if markers and (markers[0]["n_states"], markers[0]["members"]) != (1, [0, 1]):
-        raise Unfit("level 0: it has to have one state, body 0")
+        raise FormatError("level 0: it has to have one state, body 0")
     if markers and rules.is_packed and markers[0]["value"] != 0:
-        raise Unfit("level 0: its value has to be 0, the step")
+        raise FormatError("level 0: its value has to be 0, the step")
     if n_bodies > MOST_BODIES or known > MOST_BODIES or (is_finished and known > n_bodies):
-        raise Unfit(f"level {len(markers) - 1}: {known:,} bodies are said to be known, but {n_bodies:,} are on levels")
+        raise FormatError(f"level {len(markers) - 1}: {known:,} bodies are said to be known, but {n_bodies:,} are on levels")
     if is_finished and (not markers or markers[-1]["n_transitions"]):
-        raise Unfit(f"level {len(markers) - 1}: nothing follows the last level of a finished store, but it has transitions")
+        raise FormatError(
+            f"level {len(markers) - 1}: nothing follows the last level of a finished store, but it has transitions"
+        )
 
 
 def _check_added(where: str, marker: Json, n_bodies: int, known: int | None) -> None:
     """Shared bodies are numbered level by level, and a level adds all that the one before it has found."""
     added = marker["added"]
     if marker["n_bodies"] and added != [n_bodies, n_bodies + marker["n_bodies"]]:
-        raise Unfit(f"{where}: it adds bodies {added}; expected {marker['n_bodies']:,} from {n_bodies:,} on")
+        raise FormatError(f"{where}: it adds bodies {added}; expected {marker['n_bodies']:,} from {n_bodies:,} on")
     if known is not None and known != n_bodies + marker["n_bodies"]:
-        raise Unfit(f"{where}: it adds {marker['n_bodies']:,} bodies to {n_bodies:,}, but {known:,} were found before it")
+        raise FormatError(
+            f"{where}: it adds {marker['n_bodies']:,} bodies to {n_bodies:,}, but {known:,} were found before it"
+        )
 
 
 def _check_below(where: str, marker: Json, limit: int) -> None:
     for name in ("members", "added", "expanded"):
         given = marker[name]
         if isinstance(given, list) and given[0] < given[1] and given[1] > limit:
-            raise Unfit(f"{where}: its {name} go up to {given[1]:,}, but there are {limit:,} bodies")
+            raise FormatError(f"{where}: its {name} go up to {given[1]:,}, but there are {limit:,} bodies")
 
 
 def check_marker(where: str, marker: Any, rules: StoreRules, *, is_level: bool) -> None:
     """Whether a marker's fields and the shapes of its arrays agree with each other; ``is_level`` or part of a frontier."""
     try:
         check_slice_marker(marker, is_level=is_level)
-    except Unfit as error:
-        raise Unfit(f"{where}, its commit marker: {error}") from None
+    except FormatError as error:
+        raise FormatError(f"{where}, its commit marker: {error}") from None
     _check_bodies(where, marker, rules)
     if (marker["n_expanded"] > 0) != (marker["n_transitions"] > 0) or (not is_level and marker["n_expanded"]):
-        raise Unfit(f"{where}: {marker['n_expanded']:,} bodies expanded, with {marker['n_transitions']:,} transitions")
+        raise FormatError(f"{where}: {marker['n_expanded']:,} bodies expanded, with {marker['n_transitions']:,} transitions")
     if "count" not in marker["arrays"] and marker["n_transitions"] != marker["n_expanded"] * rules.n_profiles:
-        raise Unfit(f"{where}: no array 'count', though there is not one transition for each body and profile")
+        raise FormatError(f"{where}: no array 'count', though there is not one transition for each body and profile")
     _check_shapes(where, marker, _needed(marker, rules, is_level=is_level), _allowed(marker, rules))
 
 
@@ -130,23 +134,23 @@ def _check_bodies(where: str, marker: Json, rules: StoreRules) -> None:
     for i, name in enumerate(names):
         given = marker[name]
         if isinstance(given, str) and given not in names[: i + 1]:
-            raise Unfit(f"{where}: its {name} are defined by {given!r}, which is not allowed")
+            raise FormatError(f"{where}: its {name} are defined by {given!r}, which is not allowed")
         if isinstance(given, list) and given[1] - given[0] != marker[sizes[name]]:
-            raise Unfit(f"{where}: {marker[sizes[name]]:,} {name} are said to be {given}")
+            raise FormatError(f"{where}: {marker[sizes[name]]:,} {name} are said to be {given}")
         if isinstance(given, str) and marker[sizes[name]] != marker[sizes[given]]:
-            raise Unfit(f"{where}: {marker[sizes[name]]:,} {name} are said to be the {marker[sizes[given]]:,} {given}")
+            raise FormatError(f"{where}: {marker[sizes[name]]:,} {name} are said to be the {marker[sizes[given]]:,} {given}")
     if marker["n_states"] == 0:
-        raise Unfit(f"{where}: it has no states")
+        raise FormatError(f"{where}: it has no states")
     if marker["n_bodies"] > marker["n_states"] or marker["n_expanded"] > marker["n_states"]:
-        raise Unfit(f"{where}: it adds {marker['n_bodies']:,} bodies and expands {marker['n_expanded']:,}, but has "
+        raise FormatError(f"{where}: it adds {marker['n_bodies']:,} bodies and expands {marker['n_expanded']:,}, but has "
                     f"{marker['n_states']:,} states")  # fmt: skip
     if rules.shares_bodies and not isinstance(marker["added"], list):
-        raise Unfit(f"{where}: bodies that are shared are added one after the other, but it names an array of them")
+        raise FormatError(f"{where}: bodies that are shared are added one after the other, but it names an array of them")
     own = marker["members"]
     if not rules.shares_bodies and (marker["added"] != own or (marker["expanded"] != own and marker["n_expanded"])):
-        raise Unfit(f"{where}: it adds or expands other bodies than its members, which are on no other level")
+        raise FormatError(f"{where}: it adds or expands other bodies than its members, which are on no other level")
     if rules.is_packed and marker["n_expanded"] and marker["expanded"] != marker["added"]:
-        raise Unfit(f"{where}: it expands other bodies than those that it adds")
+        raise FormatError(f"{where}: it expands other bodies than those that it adds")
 
 
 Shapes = dict[str, tuple[tuple[str, ...], tuple[int | None, ...]]]  # types and shape by name; None where any number is right
@@ -186,28 +190,30 @@ def _allowed(marker: Json, rules: StoreRules) -> Shapes:
 def _check_shapes(where: str, marker: Json, needed: Shapes, allowed: Shapes) -> None:
     for name in needed:
         if name not in marker["arrays"]:
-            raise Unfit(f"{where}: its commit marker has no array {name!r}")
+            raise FormatError(f"{where}: its commit marker has no array {name!r}")
     for name, about in marker["arrays"].items():
         if name not in needed and name not in allowed:
-            raise Unfit(f"{where}, array {name!r}: is unexpected on such a level")
+            raise FormatError(f"{where}, array {name!r}: is unexpected on such a level")
         dtypes, shape = needed.get(name) or allowed[name]
         is_right = len(shape) == len(about["shape"]) and all(
             n is None or n == m for n, m in zip(shape, about["shape"], strict=True)
         )
         if about["dtype"] not in dtypes or not is_right:
             wanted = f"{' or '.join(dtypes)} {['any' if n is None else n for n in shape]}"
-            raise Unfit(f"{where}, array {name!r}: it is said to be {about['dtype']} {about['shape']}; expected {wanted}")
+            raise FormatError(
+                f"{where}, array {name!r}: it is said to be {about['dtype']} {about['shape']}; expected {wanted}"
+            )
     if "key" in needed and not 1 <= marker["arrays"]["key"]["shape"][1] <= MOST_WORDS:
-        raise Unfit(f"{where}, array 'key': keys of {marker['arrays']['key']['shape'][1]:,} words")
+        raise FormatError(f"{where}, array 'key': keys of {marker['arrays']['key']['shape'][1]:,} words")
     if "states" in needed and marker["arrays"]["states"]["shape"][0] < 2 * marker["n_bodies"]:
-        raise Unfit(f"{where}, array 'states': too short for {marker['n_bodies']:,} states")
+        raise FormatError(f"{where}, array 'states': too short for {marker['n_bodies']:,} states")
 
 
 def is_nested(markers: Sequence[Json], rules: StoreRules, *, is_finished: bool) -> bool:
     """Whether the markers alone tell that whatever follows a level is on the next one.
 
     Each level then is all bodies found so far, so that successors of level t, which are below its ``n_known``, are on
-    level t + 1 and on all above it. Elsewhere it takes a look at each transition, see :mod:`empo_bi.dag.followers`.
+    level t + 1 and on all above it. Elsewhere it takes a look at each transition, see :mod:`empo_bi.dag.successor_check`.
     """
     n_bodies = 0
     for marker in markers:
@@ -237,7 +243,7 @@ def check_slice(
     if "succ" in arrays:
         largest = int(arrays["succ"].max())
         if largest >= marker["n_known"]:
-            raise Unfit(f"{where}, array 'succ': body {largest:,} follows, but {marker['n_known']:,} are known")
+            raise FormatError(f"{where}, array 'succ': body {largest:,} follows, but {marker['n_known']:,} are known")
     if "count" in arrays:
         check_largest_count(where, marker, arrays["count"], rules)
         _check_counts(f"{where}, array 'count'", arrays["count"], marker["n_transitions"])
@@ -249,7 +255,7 @@ def check_slice(
     if "key" in arrays and key_check is not None:
         problem = key_check(arrays["key"])
         if problem is not None:
-            raise Unfit(f"{where}, array 'key': {problem}")
+            raise FormatError(f"{where}, array 'key': {problem}")
 
 
 def check_bodies(where: str, piece: BodySlice) -> None:
@@ -257,7 +263,7 @@ def check_bodies(where: str, piece: BodySlice) -> None:
     for name in ("added", "expanded"):
         bodies: Bodies = getattr(piece, name)
         if not _are_among(bodies, piece.members):
-            raise Unfit(f"{where}: some of its {name} are not among its members")
+            raise FormatError(f"{where}: some of its {name} are not among its members")
 
 
 def _are_among(bodies: Bodies, members: Bodies) -> bool:
@@ -271,14 +277,14 @@ def _are_among(bodies: Bodies, members: Bodies) -> bool:
 
 def _check_ascending(where: str, numbers: Array, limit: int) -> None:
     if not (numbers[1:] > numbers[:-1]).all():
-        raise Unfit(f"{where}: its numbers do not ascend")
+        raise FormatError(f"{where}: its numbers do not ascend")
     if int(numbers[-1]) >= limit:
-        raise Unfit(f"{where}: it has body {int(numbers[-1]):,}, but there are {limit:,}")
+        raise FormatError(f"{where}: it has body {int(numbers[-1]):,}, but there are {limit:,}")
 
 
 def _check_spare_bits(where: str, last_bytes: npt.NDArray[np.uint8], n_bits: int) -> None:
     if n_bits % 8 and int(last_bytes.max()) >> n_bits % 8:
-        raise Unfit(f"{where}: padding bits are set; expected 0")
+        raise FormatError(f"{where}: padding bits are set; expected 0")
 
 
 def check_largest_count(where: str, marker: Json, count_EJ: Array, rules: StoreRules) -> None:
@@ -286,18 +292,20 @@ def check_largest_count(where: str, marker: Json, count_EJ: Array, rules: StoreR
     most = marker["n_known"] if rules.is_packed else max(marker["n_known"], _MOST_ANSWERS)
     largest = int(count_EJ.max(initial=0))
     if largest > most:
-        raise Unfit(f"{where}, array 'count': {largest:,} successors of one body and profile; expected at most {most:,}")
+        raise FormatError(
+            f"{where}, array 'count': {largest:,} successors of one body and profile; expected at most {most:,}"
+        )
 
 
 def _check_counts(where: str, count_EJ: Array, n_transitions: int) -> None:
     total = int(count_EJ.sum(dtype=np.int64))
     if total != n_transitions:
-        raise Unfit(f"{where}: its numbers sum to {total:,}, but there are {n_transitions:,} transitions")
+        raise FormatError(f"{where}: its numbers sum to {total:,}, but there are {n_transitions:,} transitions")
     if count_EJ.size and int(count_EJ.min()) == 0:  # a state is terminal for all profiles, or for none
         for block_EJ in _blocks(count_EJ):
             follows = block_EJ > 0
             if (follows.any(axis=1) != follows.all(axis=1)).any():
-                raise Unfit(f"{where}: a body has transitions under some profiles, but not under all")
+                raise FormatError(f"{where}: a body has transitions under some profiles, but not under all")
 
 
 def _blocks(count_EJ: Array) -> Iterator[Array]:
@@ -316,7 +324,7 @@ def _check_probabilities(where: str, prob_K: Array, count_EJ: Array) -> None:
         ends = count_R.cumsum()
         prob_N = prob_K[k : k + int(ends[-1])].astype(np.float64)
         if not float(prob_N.min()) > 0:  # also if it is not a number
-            raise Unfit(f"{where}: a probability is {float(prob_N.min())}, not above 0")
+            raise FormatError(f"{where}: a probability is {float(prob_N.min())}, not above 0")
         _check_sums(where, np.add.reduceat(prob_N, ends - count_R), prob_K.dtype)
         k += int(ends[-1])
 
@@ -325,4 +333,6 @@ def _check_sums(where: str, sum_R: Array, dtype: np.dtype[Any]) -> None:
     tolerance = SUM_TOLERANCE[dtype.name]
     least, most = float(sum_R.min()), float(sum_R.max())
     if not (abs(least - 1) <= tolerance and abs(most - 1) <= tolerance):
-        raise Unfit(f"{where}: probabilities of a body and profile sum to {least if abs(least - 1) > tolerance else most}")
+        raise FormatError(
+            f"{where}: probabilities of a body and profile sum to {least if abs(least - 1) > tolerance else most}"
+        )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.store.format_names import level_name, spoken
-from empo_bi.store.records import Unfit
+from empo_bi.store.records import FormatError
 from empo_bi.types import Array, Json
 
 CARRIED = ("human", "effective", "robot")  # tables of a carry
@@ -59,15 +59,15 @@ class SolutionRules:
         """Types and shapes of a level's arrays."""
         where, expected = spoken(level_name(t)), self._expected(t)
         if marker["level"] != t:
-            raise Unfit(f"the group of {where} is that of level {marker['level']}")
+            raise FormatError(f"the group of {where} is that of level {marker['level']}")
         if missing := sorted(self.arrays - marker["arrays"].keys()):
-            raise Unfit(f"{where}, array {missing[0]!r}: is missing from its record")
+            raise FormatError(f"{where}, array {missing[0]!r}: is missing from its record")
         for name, about in marker["arrays"].items():
             if name not in expected:
-                raise Unfit(f"{where}, array {name!r}: is unexpected in a solution")
+                raise FormatError(f"{where}, array {name!r}: is unexpected in a solution")
             if (about["dtype"], about["shape"]) != expected[name]:
                 found = f"{about['dtype']} {about['shape']}"
-                raise Unfit(
+                raise FormatError(
                     f"{where}, array {name!r}: it is said to be {found}; expected {' '.join(map(str, expected[name]))}"
                 )
 
@@ -87,18 +87,18 @@ class SolutionRules:
         where = f"{spoken(level_name(t))}, array {name!r}"
         least, most = _ends(array)
         if name in ("vh", "ve") and not (least >= 0 and most <= self.most):
-            raise Unfit(f"{where}: values of goals are {least:g} to {most:g}; expected 0 to {min(self.most, 1)}")
+            raise FormatError(f"{where}: values of goals are {least:g} to {most:g}; expected 0 to {min(self.most, 1)}")
         if name == "xh" and not (least >= 0 and most < np.inf):
-            raise Unfit(f"{where}: power is {least:g} to {most:g}; expected finite numbers, 0 or more")
+            raise FormatError(f"{where}: power is {least:g} to {most:g}; expected finite numbers, 0 or more")
         if name in ("qr", "vr") and not (-np.inf < least and most <= 0):
-            raise Unfit(f"{where}: the robot's values are {least:g} to {most:g}; expected finite numbers, 0 or less")
+            raise FormatError(f"{where}: the robot's values are {least:g} to {most:g}; expected finite numbers, 0 or less")
         if name in ("qr", "xh") and array.size and ((array != 0).any(axis=1) != (array != 0).all(axis=1)).any():
-            raise Unfit(f"{where}: in a state, some numbers are 0 and others are not; all are 0 where it is terminal")
+            raise FormatError(f"{where}: in a state, some numbers are 0 and others are not; all are 0 where it is terminal")
 
     def check_carry(self, t: int, group: str, carried: Mapping[str, Any]) -> None:
         """What the record of level ``t``'s carry says of its tables: the rows of that level, and perhaps of higher ones."""
         if missing := sorted(self.tables - carried.keys()):
-            raise Unfit(f"{spoken(group)}, array {missing[0]!r}: is missing from its record")
+            raise FormatError(f"{spoken(group)}, array {missing[0]!r}: is missing from its record")
         least, most = self.level_sizes[t], sum(self.level_sizes[t:])
         n_rows = [about["shape"][:1] for about in carried.values()]
         for name, about in carried.items():
@@ -107,7 +107,7 @@ class SolutionRules:
             has_rows = [least] <= about["shape"][:1] <= [most] and about["shape"][:1] == n_rows[0]
             if name not in CARRIED or about["dtype"] != dtype or about["shape"][1:] != widths or not has_rows:
                 rows = f"{least:,}" if least == most else f"{least:,} to {most:,}, as many for each table"
-                raise Unfit(
+                raise FormatError(
                     f"{spoken(group)}, array {name!r}: it is said to be {about['dtype']} {about['shape']}; expected {dtype} "
                     f"{['rows', *widths]}, rows: {rows}"
                 )
@@ -117,7 +117,7 @@ def check_table(group: str, name: str, table: Array) -> None:
     """Numbers of a carry's table: continuations of goals, -1 where a goal is attained in some of them, or the robot's."""
     least, most = _ends(table)
     if not (np.isfinite(least) and np.isfinite(most)) or (most > 0 if name == "robot" else least < -1):
-        raise Unfit(f"{spoken(group)}, array {name!r}: values are {least:g} to {most:g}")
+        raise FormatError(f"{spoken(group)}, array {name!r}: values are {least:g} to {most:g}")
 
 
 def _arrays(content: Json) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The solved levels of a DAG in a store, from the last to the first; what is ahead of a level is its *carry*.
+"""The solved levels of a DAG in a store, from the last to the first; what continuing needs is the *carry*.
 
 A carry has the tables that the next lower level reads, in full precision.
 """
@@ -145,7 +145,7 @@ class SolutionStore(LevelledStore):
         about = self._write_arrays(level_name(t), arrays, self._compression)
         marker = {"level": t, "arrays": about, **self._labels(t)}
         if carried:
-            self._files.write_record(self.kind.ahead_name(t), self._write_arrays(self.kind.ahead_name(t), carried, _RAW))
+            self._files.write_record(self.kind.resume_name(t), self._write_arrays(self.kind.resume_name(t), carried, _RAW))
         self._files.write_record(level_name(t), marker)
         return marker
 
@@ -182,7 +182,7 @@ class SolutionStore(LevelledStore):
             raise ValueError(f"{self.place.name}: cannot be finished, level {self.next_level} has not been put")
 
     def carried(self) -> Arrays:
-        group = self.kind.ahead_name(self.next_level + 1)
+        group = self.kind.resume_name(self.next_level + 1)
         about = self._files.read_record(group)
         if about is None:
             raise self._files.damaged(
@@ -198,7 +198,7 @@ class SolutionStore(LevelledStore):
                 check_table(group, name, table)
         return tables
 
-    _read_ahead = carried
+    _read_resume_point = carried
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from empo_bi.store.dag_store import DagStore
 from empo_bi.store.json_states import JsonStates
 from empo_bi.store.location import Place, place_of
 from empo_bi.store.records import is_packed
-from empo_bi.store.slice_guard import check_distinct, check_followers
+from empo_bi.store.slice_guard import check_distinct, check_successors
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import ARCHIVES, SOLUTION
 from empo_bi.store.solution_store import SolutionStore, is_solution
@@ -102,7 +102,7 @@ def _problems_between(levels: DagStore) -> list[str]:
     """What is wrong between levels each of which is sound: transitions that leave them, states that are there twice."""
     try:
         for t in range(len(levels)):
-            check_followers(levels, t, levels.manifest["n_profiles"])
+            check_successors(levels, t, levels.manifest["n_profiles"])
         check_distinct(levels)
     except DamagedStoreError as error:
         return [str(error)]

@@ -34,7 +34,7 @@ from empo_bi.store.compression import (
     most_chunk_bytes,
 )
 from empo_bi.store.format_names import ATTRIBUTE, DAG_KIND, ROOT, spoken
-from empo_bi.store.records import OBJECT, Unfit, check_record, one_of, parsed
+from empo_bi.store.records import OBJECT, FormatError, check_record, one_of, parsed
 from empo_bi.store.zarr_internals import is_open, open_if_needed, sync
 from empo_bi.types import Array, Bodies, Json
 
@@ -213,10 +213,10 @@ class ZarrFiles:
 
     @contextlib.contextmanager
     def naming_damage(self, what: str = "") -> Iterator[None]:
-        """Turn :class:`Unfit` into an error that names the store, and ``what`` in it."""
+        """Turn :class:`FormatError` into an error that names the store, and ``what`` in it."""
         try:
             yield
-        except Unfit as error:
+        except FormatError as error:
             raise self.damaged(f"{what}{error}") from None
 
     def _where(self, group: str, name: str) -> str:

@@ -19,7 +19,7 @@ from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import cluster_blocks as remote
 from empo_bi.sweep.cluster_blocks import SharedSetting, batch_of, batch_states, compute_block_batch, grouped, put_results
 from empo_bi.sweep.level_inputs import Level
-from empo_bi.sweep.phase_pairs import Pair, phases_of, run_block
+from empo_bi.sweep.phase_pairs import PhasePair, phases_of, run_block
 from empo_bi.sweep.phases import Setting
 from empo_bi.sweep.undefined_values import StateTrouble, complaint
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
@@ -30,7 +30,7 @@ PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 
 
 @dataclass(eq=False)
-class SolveTask(Pair):
+class SolveTask(PhasePair):
     """Phases that belong together, and where their results go. Tasks may share a human phase."""
 
     sink: SolvedLevels

@@ -15,8 +15,8 @@ from empo_bi.dag.level_blocks import NO_FLOATS, RestingBlock
 from empo_bi.runtime.blocks import active_cluster
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.memory_model import BLOCK_STATES
-from empo_bi.sweep.phase_pairs import Pair, distinct, phases_of, run_block
-from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, Setting, StateInputs, Work
+from empo_bi.sweep.phase_pairs import PhasePair, distinct, phases_of, run_block
+from empo_bi.sweep.phases import BlockInputs, HumanPhase, PhaseSetting, RobotPhase, Setting, StateInputs
 from empo_bi.sweep.undefined_values import StateTrouble
 from empo_bi.sweep.value_tables import RowPlan
 from empo_bi.types import Array, Arrays, IndexArray, SuccessorArray
@@ -36,11 +36,11 @@ class SharedSetting:
     """What all batches of a sweep have in common, sent once: phases without tables; the world, if it tells durations."""
 
     setting: PhaseSetting
-    pairs: Sequence[Pair]
+    pairs: Sequence[PhasePair]
     model: Model | None
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], setting: Setting, model: Model | None) -> SharedSetting:
+    def of(cls, pairs: Sequence[PhasePair], setting: Setting, model: Model | None) -> SharedSetting:
         needs_goals = any(pair.robot is not None and pair.robot.prior is not None for pair in pairs)
         lean = setting.lean(needs_goals)
         return cls(lean, _fresh(pairs, lean), model)
@@ -114,7 +114,7 @@ def compute_block_batch(shared: SharedSetting, batch: BlockBatch) -> BlockResult
             table.read = ghosts[name]
     for resting, about in zip(batch.blocks, batch.about, strict=True):
         block = resting.awake()
-        work = Work(0, block, block.place_M, block.succ_K, duration_K=NO_FLOATS, **about)
+        work = BlockInputs(0, block, block.place_M, block.succ_K, duration_K=NO_FLOATS, **about)
         try:
             run_block(work.with_durations(shared.model), pairs, shared.setting)
         except StateTrouble as trouble:
@@ -136,11 +136,11 @@ def put_results(results: BlockResults, phases: Sequence[HumanPhase | RobotPhase]
             array[results.place_M] = arrays[name]
 
 
-def _fresh(pairs: Sequence[Pair], setting: PhaseSetting) -> list[Pair]:
+def _fresh(pairs: Sequence[PhasePair], setting: PhaseSetting) -> list[PhasePair]:
     """The same phases with tables of their own, which are empty; those that were shared are."""
     humans = {human: None if human is None else human.fresh(setting) for human in distinct(pair.human for pair in pairs)}
     robots = {robot: None if robot is None else robot.fresh(setting) for robot in distinct(pair.robot for pair in pairs)}
-    return [Pair(humans[pair.human], robots[pair.robot]) for pair in pairs]
+    return [PhasePair(humans[pair.human], robots[pair.robot]) for pair in pairs]
 
 
 def _ghosts(succs: Sequence[SuccessorArray]) -> tuple[IndexArray, Array, int]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
 from empo_bi.problem.protocols import State
-from empo_bi.sweep.phases import StateInputs, Work
+from empo_bi.sweep.phases import BlockInputs, StateInputs
 from empo_bi.sweep.value_tables import RowPlan, Rows
 from empo_bi.types import ByteArray, FloatArray, IndexArray
 
 
 @dataclass(frozen=True)
 class Level:
-    """What blocks of a level take from it. Shapes as in :class:`~empo_bi.sweep.phases.Work`, for all states."""
+    """What blocks of a level take from it. Shapes as in :class:`~empo_bi.sweep.phases.BlockInputs`, for all states."""
 
     t: int
     plan: RowPlan
@@ -23,10 +23,12 @@ class Level:
     has_NX: ByteArray
     states: list[State] | None
 
-    def work(self, block: Block) -> Work:
+    def work(self, block: Block) -> BlockInputs:
         """A block as phases read it, but for durations."""
         slot_M = self.plan.slot_S[block.place_M]
-        return Work(self.t, block, slot_M, self.rows.slots_of(block.succ_K), duration_K=NO_FLOATS, **self.of(block.place_M))
+        return BlockInputs(
+            self.t, block, slot_M, self.rows.slots_of(block.succ_K), duration_K=NO_FLOATS, **self.of(block.place_M)
+        )
 
     def of(self, place_M: IndexArray) -> StateInputs:
         """What is known of some states, by its name in a work."""

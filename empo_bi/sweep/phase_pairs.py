@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from empo_bi.sweep.phases import HumanPhase, PhaseSetting, RobotPhase, TooSmallForSingle, Work
+from empo_bi.sweep.phases import BlockInputs, HumanPhase, PhaseSetting, RobotPhase, TooSmallForSingle
 from empo_bi.types import Array
 
 Item = TypeVar("Item")
 
 
 @dataclass(eq=False)
-class Pair:
+class PhasePair:
     """The phases of one set of parameters. Several robot phases may share a human phase."""
 
     human: HumanPhase | None
@@ -27,7 +27,7 @@ class Pair:
         return [phase for phase in (self.human, self.robot) if phase is not None]
 
 
-def run_block(work: Work, pairs: Sequence[Pair], setting: PhaseSetting) -> None:
+def run_block(work: BlockInputs, pairs: Sequence[PhasePair], setting: PhaseSetting) -> None:
     """Compute a block into the tables and levels of all phases; pairs whose tables are too narrow are given up."""
     shape = (len(work.slot_M), setting.profiles.n_actions, 0)
     pi_MAX: Array = np.empty(shape, dtype=setting.precision.work)
@@ -42,7 +42,7 @@ def run_block(work: Work, pairs: Sequence[Pair], setting: PhaseSetting) -> None:
                     pair.is_given_up = True  # the others go on
 
 
-def phases_of(pairs: Iterable[Pair]) -> list[HumanPhase | RobotPhase]:
+def phases_of(pairs: Iterable[PhasePair]) -> list[HumanPhase | RobotPhase]:
     """In order, each once."""
     return distinct(phase for pair in pairs for phase in pair.phases)
 

@@ -99,7 +99,7 @@ class Setting(PhaseSetting):
 
 
 class StateInputs(TypedDict):
-    """What is known of the states of a block, by its name in :class:`Work`."""
+    """What is known of the states of a block, by its name in :class:`BlockInputs`."""
 
     attained_MB: ByteArray
     has_NX: ByteArray
@@ -108,7 +108,7 @@ class StateInputs(TypedDict):
 
 
 @dataclass(frozen=True)
-class Work:
+class BlockInputs:
     """A block with all that phases read: rows of successors in the tables, and what was asked about its states."""
 
     t: int
@@ -125,7 +125,7 @@ class Work:
     def transitions(self) -> tuple[IndexArray, Array, SuccessorArray, FloatArray]:
         return self.block.start_E, self.block.count_EJ, self.succ_K, self.block.prob_K
 
-    def with_durations(self, model: Model | None) -> Work:
+    def with_durations(self, model: Model | None) -> BlockInputs:
         """The same with what a world says of its transitions; as it is if there is none to ask."""
         return self if model is None else replace(self, duration_K=durations_of(model, self.block, self.states or []))
 
@@ -157,7 +157,7 @@ class HumanPhase:
         shape = (n_states if self.keeps_values else 0, self.setting.goals.n_columns)
         self._vh_SX = np.zeros(shape, dtype=self.setting.precision.rest)
 
-    def run(self, work: Work, *, wants_policies: bool = True) -> Array:
+    def run(self, work: BlockInputs, *, wants_policies: bool = True) -> Array:
         """Compute a block. Returns the policies, (M, A, X), if they are wanted."""
         profiles, params = self.setting.profiles, self.params
         dtype = self.setting.precision.work
@@ -221,7 +221,7 @@ class RobotPhase:
             "vr": np.full(n_states, self.params.terminal_Vr),
         }
 
-    def run(self, work: Work, pi_MAX: Array) -> None:
+    def run(self, work: BlockInputs, pi_MAX: Array) -> None:
         profiles, params, goals = self.setting.profiles, self.params, self.setting.goals
         n, n_humans = len(work.slot_M), len(goals.humans)
         joint_MU, joint_MXU = NO_JOINT_MU, NO_JOINT_MXU
@@ -247,7 +247,7 @@ class RobotPhase:
         for name, array in (("xh", xh_MH), ("qr", qr_MR), ("vr", vr_M)):
             self._level[name][work.block.place_M] = array
 
-    def _complain(self, work: Work, m: int, h: int, v_X: FloatArray, x_H: FloatArray, q_R: FloatArray) -> None:
+    def _complain(self, work: BlockInputs, m: int, h: int, v_X: FloatArray, x_H: FloatArray, q_R: FloatArray) -> None:
         if self.setting.precision.work == "float32":
             raise TooSmallForSingle
         longest = float(work.duration_K.max(initial=0.0)) if len(work.duration_K) else 1.0
@@ -279,7 +279,7 @@ def continuation_rows(v_MX: Array, attained_MX: BoolArray, factor: float) -> Arr
     return formulas.continuation(v_MX, attained_MX, factor) if factor > 0 else np.where(attained_MX, ATTAINED, v_MX)
 
 
-def check_held(work: Work, v_MX: Array, rest: str, source: str) -> None:
+def check_held(work: BlockInputs, v_MX: Array, rest: str, source: str) -> None:
     """Values above 1 come from somebody's distributions that sum to more than 1; they may outgrow the type at rest."""
     largest = float(np.finfo(rest).max)
     if not (v_MX <= largest).all():

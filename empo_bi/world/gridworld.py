@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from empo_bi.errors import InvalidActionError, MissingAgentError
 from empo_bi.runtime.arguments import check_flags
-from empo_bi.runtime.hooks import provided
+from empo_bi.runtime.hooks import provider_of
 from empo_bi.runtime.wording import counted
 from empo_bi.types import Json, KeyArray
 from empo_bi.world import codes, text
@@ -235,7 +235,7 @@ class GridWorld(PackedWorld):
         """
         if self._dag_cache is None:
             self.reset()
-            self._dag_cache = provided("GridWorld.get_dag")(self, progress=not quiet)
+            self._dag_cache = provider_of("GridWorld.get_dag")(self, progress=not quiet)
         return self._dag_cache if return_probabilities else self._dag_cache[:3]
 
     def clear_dag_cache(self) -> None:

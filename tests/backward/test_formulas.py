@@ -17,7 +17,7 @@ from empo_bi.problem.goal_columns import Columns, as_bits
 from empo_bi.problem.profiles import Profiles
 from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.sweep import formulas
-from empo_bi.sweep.phases import HumanPhase, PhaseSetting, Precision, RobotPhase, Work, continuation_rows
+from empo_bi.sweep.phases import BlockInputs, HumanPhase, PhaseSetting, Precision, RobotPhase, continuation_rows
 
 N_STATES, N_SUCCESSORS = 3, 7
 
@@ -28,7 +28,7 @@ class Case:
 
     setting: PhaseSetting
     params: Params
-    work: Work
+    work: BlockInputs
     v_NX: Any  # of states that may follow
     attained_NX: Any
     vr_N: Any
@@ -102,7 +102,7 @@ def cases(draw: st.DrawFn) -> Case:
     prob_K = np.concatenate([([1.0], [0.25, 0.75], [0.5, 0.25, 0.25])[n - 1] for n in count_EJ.ravel()])
     rows = np.arange(N_STATES)
     block = Block(rows, rows, rows, start_E, count_EJ, succ_K, prob_K)
-    work = Work(
+    work = BlockInputs(
         t=0, block=block, slot_M=rows, succ_K=succ_K, attained_MB=as_bits(rng.random((N_STATES, columns.n_columns)) < 0.2),
         has_NX=np.ones((1, columns.n_columns), dtype=np.uint8), weight_NX=rng.random((1, columns.n_columns)) + 0.1,
         duration_K=rng.random(len(succ_K)) * 3 if has_durations else NO_FLOATS, states=list(range(N_STATES)),

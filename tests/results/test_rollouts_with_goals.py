@@ -12,7 +12,7 @@ import pytest
 from planning_worlds import At, Places, Ring, TwoSteps
 
 from empo_bi import Params, Solution, load_world, probability_by_time, solve
-from empo_bi.results.occupancy import Forward
+from empo_bi.results.occupancy import ForwardPass
 
 EXACT: dict[str, Any] = {"precision": "float64", "progress": False}
 
@@ -133,7 +133,7 @@ def test_the_exact_chain_is_that_of_the_walk(case: tuple[Solution, dict[int, Any
         for state, p in p_of.items():
             expected[state] += p
     n_found = 0
-    for t, mass_SN in Forward(solution, goals=goals):
+    for t, mass_SN in ForwardPass(solution, goals=goals):
         for state, p in zip(solution.dag.states(t), mass_SN[:, 0], strict=True):
             assert p == pytest.approx(expected.get(state, 0.0), abs=1e-12)
             n_found += p > 0

@@ -31,7 +31,7 @@ from empo_bi import (
     solve,
 )
 from empo_bi.cli import cli
-from empo_bi.store.records import Unfit
+from empo_bi.store.records import FormatError
 from empo_bi.store.solution_rules import SolutionRules
 from empo_bi.store.verify import verify_store
 from empo_bi.store.zarr_files import ZarrFiles
@@ -373,10 +373,10 @@ def test_sizes_are_held_against_files_before_memory_is_taken(masters: Callable[[
 def test_a_carry_has_no_more_rows_than_there_are_states() -> None:
     rules = SolutionRules([1, 2], 1, 3, 4, "float16", "float32", 1.0, frozenset(), frozenset())
     rules.check_carry(0, "carry_00000", {"robot": {"dtype": "float64", "shape": [3]}})
-    with pytest.raises(Unfit, match=r"carry_00001, array 'robot': it is said to be float64 .1000000000."):
+    with pytest.raises(FormatError, match=r"carry_00001, array 'robot': it is said to be float64 .1000000000."):
         rules.check_carry(1, "carry_00001", {"robot": {"dtype": "float64", "shape": [10**9]}})
     tables = {"robot": {"dtype": "float64", "shape": [2]}, "effective": {"dtype": "float32", "shape": [3, 3]}}
-    with pytest.raises(Unfit, match=r"array 'effective': .* rows: 1 to 3, as many for each table"):
+    with pytest.raises(FormatError, match=r"array 'effective': .* rows: 1 to 3, as many for each table"):
         rules.check_carry(0, "carry_00000", tables)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.analysis.plots.colours import readable
-from empo_bi.runtime.extras import needed
+from empo_bi.runtime.extras import import_optional
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import FloatArray
 
@@ -39,8 +39,8 @@ LAYOUT = {False: "constrained", True: "compressed"}
 def axes_or_new(ax: Axes | None, size: tuple[float, float], *, is_grid: bool = False) -> Axes:
     """The given Axes, or those of a new figure of ``size`` inches; ``is_grid`` if it will show square cells."""
     if ax is None:
-        return needed("matplotlib.pyplot", "analysis").subplots(figsize=size, layout=LAYOUT[is_grid])[1]
-    expect(ax, needed("matplotlib.axes", "analysis").Axes, "ax", "plt.subplots()[1]")
+        return import_optional("matplotlib.pyplot", "analysis").subplots(figsize=size, layout=LAYOUT[is_grid])[1]
+    expect(ax, import_optional("matplotlib.axes", "analysis").Axes, "ax", "plt.subplots()[1]")
     return ax
 
 
@@ -52,7 +52,7 @@ def panels(
     n = shape[0] * shape[1] if n is None else n
     if axes is None:
         grid = {"height_ratios": height_ratios} if height_ratios is not None else {}
-        _, made = needed("matplotlib.pyplot", "analysis").subplots(
+        _, made = import_optional("matplotlib.pyplot", "analysis").subplots(
             *shape, figsize=size, layout=LAYOUT[is_grid], squeeze=False, sharex=share_x, gridspec_kw=grid
         )
         for spare in made.ravel()[n:]:
@@ -62,7 +62,7 @@ def panels(
     if len(given) != n:
         raise ValueError(f"axes has {len(given)} Axes for {n} panels; give {n} of them, or none")
     for ax in given:
-        expect(ax, needed("matplotlib.axes", "analysis").Axes, "one of axes", "those of plt.subplots(2, 3)[1]")
+        expect(ax, import_optional("matplotlib.axes", "analysis").Axes, "one of axes", "those of plt.subplots(2, 3)[1]")
     return given
 
 

@@ -15,7 +15,7 @@ from empo_bi.runtime.jit import kernel
 from empo_bi.types import IndexArray
 
 
-class Followers:
+class SuccessorCheck:
     """Knows which bodies are on one level, and holds successors to it. ``damaged`` makes an error of a problem."""
 
     def __init__(self, n_bodies: int, damaged: Callable[[str], Exception]) -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empo_bi.batch.parameter_values import Quantity, quantity_of
+from empo_bi.batch.parameter_values import ParameterValues, parameter_values_of
 
 
-def read(value: Any, name: str = "zeta") -> Quantity:
-    return quantity_of(name, value, ValueError)
+def read(value: Any, name: str = "zeta") -> ParameterValues:
+    return parameter_values_of(name, value, ValueError)
 
 
 @pytest.mark.parametrize(
