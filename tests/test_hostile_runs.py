@@ -8,7 +8,6 @@ import json
 import os
 import random
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from batch.batches import run_here
 from command_line import invoke
 from planning_worlds import TwoSteps
+from store.forging import manifest_of_run, put_record, put_tree, record_of, tree_of
 
 from empo_bi import (
     DamagedStoreError,
@@ -57,7 +57,7 @@ def run_of(batch: Path) -> Path:
 
 
 def change(run: Path, act: Change) -> None:
-    manifest = json.loads((run / "manifest.json").read_text())
+    manifest = manifest_of_run(run)
     act(manifest)
     (run / "manifest.json").write_text(json.dumps(manifest))
 
@@ -109,7 +109,7 @@ def test_who_trusts_a_run_or_brings_its_world_opens_it(tmp_path: Path) -> None:
     (tmp_path / "walks.py").write_text("from planning_worlds import TwoSteps\ndef make(n=2):\n    return TwoSteps(n)\n")
     (tmp_path / "batch.yaml").write_text("worlds: walks.py:make\nout: runs\noverrides: {n: 3}\n")
     run = run_of(tmp_path / "runs") if run_batch(tmp_path / "batch.yaml", workers=1, progress=False).is_complete else Path()
-    value = json.loads((run / "manifest.json").read_text())["columns"]["V_r"]
+    value = manifest_of_run(run)["columns"]["V_r"]
     function = f"{tmp_path / 'walks.py'}:make"
     for options in ({"trust": True}, {"world": TwoSteps(3)}, {"world": function}):
         with open_solution(run, **options) as solution:
@@ -296,7 +296,7 @@ def test_what_passes_the_check_can_be_shown_and_what_does_not_is_named(batch: Pa
     """Every value of a manifest is replaced by every strange one: a clear error, or lines that are harmless."""
     from empo_bi.cli.show import _run
 
-    manifest = json.loads((run_of(batch) / "manifest.json").read_text())
+    manifest = manifest_of_run(run_of(batch))
     assert problem_of(manifest) is None
     n_refused = 0
     for path, value in itertools.product(list(places_in(manifest)), [*STRANGE, ...]):
@@ -313,7 +313,7 @@ def test_what_passes_the_check_can_be_shown_and_what_does_not_is_named(batch: Pa
 @pytest.mark.parametrize("n", [40, pytest.param(3000, marks=pytest.mark.slow)])
 def test_runs_with_changed_manifests_open_or_say_why_not(n: int, batch: Path, tmp_path: Path) -> None:
     run, draw = run_of(batch), random.Random(7)
-    manifest = json.loads((run / "manifest.json").read_text())
+    manifest = manifest_of_run(run)
     paths = list(places_in(manifest))
     for _ in range(n):
         hostile = manifest
@@ -327,27 +327,22 @@ def test_runs_with_changed_manifests_open_or_say_why_not(n: int, batch: Path, tm
     assert run_here(ONE_RUN, batch).is_complete
 
 
-def sealed(content: dict[str, Any]) -> dict[str, Any]:
-    """A record with a checksum that is right, whatever it says."""
-    plain = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-    return {**content, "crc32": f"{zlib.crc32(plain):08x}"}
-
-
 @pytest.mark.parametrize("n", [20, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["dag", "solution-*"])
 def test_what_stores_say_of_themselves_opens_or_is_named_as_wrong(name: str, n: int, tmp_path: Path) -> None:
     """Records of DAG and solution with values replaced, and with checksums that agree."""
     solve(load_world("pushing/mirror_freeing", max_steps=2), out=tmp_path, progress=False).close()
-    (file,), draw = list(tmp_path.glob(f"{name}/zarr.json")), random.Random(11)
-    group = json.loads(file.read_text())
-    record = {key: value for key, value in group["attributes"]["empo_bi"].items() if key != "crc32"}
+    (store,), draw = list(tmp_path.glob(name)), random.Random(11)
+    tree = tree_of(store)
+    record = record_of(tree, "zarr.json")
     paths = [path for path in places_in(record) if path != ("horizon",)]  # which tests/store looks at
     for _ in range(n):
         hostile = changed(record, draw.choice(paths), draw.choice([*STRANGE, ...]))
-        file.write_text(json.dumps({**group, "attributes": {"empo_bi": sealed(hostile)}}))
+        put_record(tree, "zarr.json", hostile)
+        put_tree(tree, store)
         said_by(lambda: open_solution(tmp_path, progress=False).close())
         said_by(lambda: open_dag(tmp_path / "dag").close())
-        said_by(lambda: verify_store(file.parent, progress=False))
+        said_by(lambda: verify_store(store, progress=False))
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[" * 100_000, "[]", '"' + "x" * 100, "\x00" * 1000, "1" * 10_000])
@@ -407,11 +402,9 @@ def test_titles_and_errors_do_not_reach_the_terminal_as_escape_sequences(tmp_pat
 
 def test_a_title_cannot_look_like_lines_of_ours(tmp_path: Path) -> None:
     enumerate_dag(load_world("basics/first_steps", max_steps=1), store=tmp_path / "dag", progress=False).close()
-    file = tmp_path / "dag/zarr.json"
-    group = json.loads(file.read_text())
-    record = {key: value for key, value in group["attributes"]["empo_bi"].items() if key != "crc32"}
-    hostile = sealed({**record, "title": "a world\nrun: all checksums agree"})
-    file.write_text(json.dumps({**group, "attributes": {"empo_bi": hostile}}))
+    tree = tree_of(tmp_path / "dag")
+    put_record(tree, "zarr.json", {**record_of(tree, "zarr.json"), "title": "a world\nrun: all checksums agree"})
+    put_tree(tree, tmp_path / "dag")
     assert str(verify_store(tmp_path / "dag", progress=False)).count("\n") == 0
 
 

@@ -373,7 +373,7 @@ class _Batch:
         begun = manifests.begun(run, self._asked, self._asked, self._call, self._before.get(run.key))
         manifest = manifests.failed(begun, error)
         self._settled[run.key] = manifest
-        self._folder_of(run).write_json(run_manifest.FILE, manifest)
+        run_manifest.write_manifest(self._folder_of(run), manifest)
         self._folder_of(run).log(f"failed: {error}")
 
     # --- results ------------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ class _Recorder:
 
     def _write(self, run: Run, manifest: Json, log: str) -> None:
         folder = self._work.folder_of(run)
-        folder.write_json(run_manifest.FILE, manifest)
+        run_manifest.write_manifest(folder, manifest)
         self.manifests[run.key] = manifest
         folder.log(log)
 

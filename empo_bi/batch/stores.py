@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from empo_bi.errors import DamagedStoreError, EmpoError
 from empo_bi.runtime.ordinary_files import is_plain_name
+from empo_bi.solving.opening import open_solution
+from empo_bi.solving.run_manifest import read_manifest
 from empo_bi.store.location import BUILDING, place_of
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
@@ -23,6 +26,33 @@ def stores_at(path: object) -> list[object]:
     folder = Folder(path)
     found: list[object] = [path] if _is_store(folder) else list(_stores_in(folder, DEPTH))
     return found or ([] if _is_of_batch(folder) else [path])
+
+
+def damaged_manifests(path: object) -> list[str]:
+    """What is wrong with manifests of runs, in a run's folder or in that of a batch."""
+    if not isinstance(path, str | os.PathLike):
+        return []
+    folder, found = Folder(path), list[str]()
+    runs = [folder, *(folder / "runs").folders()] if "runs" in folder.names("runs") else [folder]
+    for run in runs:
+        try:
+            read_manifest(run)
+        except DamagedStoreError as error:
+            found.append(str(error))
+    return found
+
+
+def problems_when_opened(store: object) -> list[str]:
+    """What opening a finished solution says against it, where its world is at hand."""
+    if not isinstance(store, str | os.PathLike) or not Folder(store).name.startswith(SOLUTION):
+        return []
+    try:
+        open_solution(store, progress=False).close()
+    except DamagedStoreError as error:
+        return [str(error)]
+    except (EmpoError, ValueError):  # its world is not at hand, or it is not finished
+        return []
+    return []
 
 
 def links_at(path: object) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -33,7 +33,7 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
       empo-bi verify runs/freeing.zip && echo fine
       empo-bi verify runs/freeing --json | jq '.stores[].damage'
     """
-    from empo_bi.batch.stores import links_at, stores_at
+    from empo_bi.batch.stores import damaged_manifests, links_at, problems_when_opened, stores_at
     from empo_bi.store.verify import verify_store
 
     found: list[Json] = []
@@ -43,10 +43,15 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
         except DamagedStoreError as error:  # not even its list of levels can be read
             text, entry = str(error), {"name": str(store), "damage": [str(error)]}
         else:
+            report = replace(report, damage=report.damage or problems_when_opened(store))
             text, entry = str(report), asdict(report)
         found.append(entry)
         if not as_json and (not quiet or entry["damage"]):
             echo(text)
+    for problem in damaged_manifests(path):
+        found.append({"name": str(path), "damage": [problem]})
+        if not as_json:
+            echo(problem)
     if not found and not as_json and not quiet:
         echo(f"{path}: contains no stores, so there is nothing to check")
     links = links_at(path)

@@ -8,6 +8,7 @@ import numpy as np
 
 from empo_bi.dag.dag import Dag
 from empo_bi.export.choices import HORIZON, TERMINAL, ChoiceBlock
+from empo_bi.runtime.printable import one_line
 from empo_bi.types import BoolArray
 
 ENDS = {"terminal": TERMINAL, "horizon": HORIZON}
@@ -40,7 +41,7 @@ def goal_labels(dag: Dag) -> list[GoalLabel]:
     for h, (human, names) in enumerate(zip(dag.goals.humans, dag.goals.names, strict=True)):
         for g, name in enumerate(names):
             if name != "None":  # padding for humans who have fewer goals than others
-                text = " ".join(name.split())
+                text = one_line(name)
                 found.append(GoalLabel(f"goal_{human}_{g}", human, g, h * dag.goals.n_goals + g, text))
     return found
 

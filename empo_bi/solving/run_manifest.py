@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from empo_bi.errors import DamagedStoreError, StoreVersionError
+from empo_bi.runtime.digests import checksum_of_json
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.run_manifest_rules import problem_of
 from empo_bi.store.small_files import Folder
@@ -34,10 +37,19 @@ def read_manifest(folder: Folder) -> Json | None:
             f"{folder}/{FILE}: has version {short_repr(found.get('version'), 20)} of the format, this empo_bi reads "
             f"{VERSION}; use the empo_bi that wrote it"
         )
+    checksum = found.pop("crc32", None)  # earlier versions wrote none
+    if checksum not in (None, checksum_of_json(found)):
+        raise DamagedStoreError(f"{folder}/{FILE}: its checksum differs, so it was changed. {REMEDY}")
     problem = problem_of(found)
     if problem is not None:
         raise DamagedStoreError(f"{folder}/{FILE}: {problem}, which no batch writes. {REMEDY}")
     return found
+
+
+def write_manifest(folder: Folder, manifest: Json) -> None:
+    """With a checksum: a number that somebody changes by accident is not taken for a result."""
+    plain = json.loads(json.dumps(manifest, default=str))
+    folder.write_json(FILE, {**plain, "crc32": checksum_of_json(plain)})
 
 
 def openable(manifest: Json) -> Json | None:

@@ -50,7 +50,7 @@ class LevelledStore(ABC):
     ) -> None:
         """``compression`` may be None for a store that is only read."""
         self.place, self.manifest, self._compression = place, manifest, compression
-        self._files = ZarrFiles(place.name, store, self.kind.remedy)
+        self._files = ZarrFiles(place.name, store, self.kind.remedy).bind(manifest)
         self._markers: list[Json] = []  # in the order in which levels were committed
         self.is_finished = False
         self._writer, self.backlog_bytes = BackgroundWriter(self._files), backlog_bytes
@@ -292,7 +292,7 @@ class LevelledStore(ABC):
     def _pack(self) -> None:
         if self.place.zip_file is not None:
             self.place.pack()
-            self._files = ZarrFiles(self.place.name, self.place.for_reading(), self.kind.remedy)
+            self._files = ZarrFiles(self.place.name, self.place.for_reading(), self.kind.remedy).bind(self.manifest)
 
     def close(self) -> None:
         """Give back memory and lock. What was committed stays, except that a temporary store is removed."""

@@ -123,6 +123,8 @@ def check_marker(where: str, marker: Any, rules: StoreRules, *, is_level: bool) 
     _check_bodies(where, marker, rules)
     if (marker["n_expanded"] > 0) != (marker["n_transitions"] > 0) or (not is_level and marker["n_expanded"]):
         raise FormatError(f"{where}: {marker['n_expanded']:,} bodies expanded, with {marker['n_transitions']:,} transitions")
+    if marker["ended"] is True and marker["n_transitions"]:
+        raise FormatError(f"{where}: all its states are said to be terminal, though it has transitions")
     if "count" not in marker["arrays"] and marker["n_transitions"] != marker["n_expanded"] * rules.n_profiles:
         raise FormatError(f"{where}: no array 'count', though there is not one transition for each body and profile")
     _check_shapes(where, marker, _needed(marker, rules, is_level=is_level), _allowed(marker, rules))

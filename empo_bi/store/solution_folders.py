@@ -46,7 +46,7 @@ class SolutionFolders:
         """
         if out is None:
             return MemorySolution(about["horizon"])
-        name = _folder_name(content)
+        name = folder_name(content)
         if not are_same(content, content):
             name += f"-{os.urandom(4).hex()}"
         where = True if out is True else inside(out, name)
@@ -73,7 +73,7 @@ class SolutionFolders:
 
         if not has_folder(out, content):
             return None
-        where = inside(out, _folder_name(content))
+        where = inside(out, folder_name(content))
         if str(where) not in self._finished:
             try:
                 found = SolutionStore.open(place_of(where))
@@ -99,7 +99,7 @@ def has_folder(out: Any, content: Json) -> bool:
     """Whether there is a folder for a question, whatever is in it."""
     if not are_same(content, content):
         return False
-    folder = inside(out, _folder_name(content))
+    folder = inside(out, folder_name(content))
     return is_url(folder) or Path(folder).is_dir()  # whether a URL has something shows when it is opened
 
 
@@ -122,7 +122,7 @@ def inside(out: Any, name: str) -> Any:
     return path_inside(Path(str(out).removeprefix("file://")).expanduser(), name)
 
 
-def _folder_name(content: Json) -> str:
+def folder_name(content: Json) -> str:
     return f"{SOLUTION}{digest_of(json.dumps(content, sort_keys=True))}"
 
 

@@ -79,6 +79,9 @@ class SolutionStore(LevelledStore):
             check_solution_marker(marker)
             if self._rules is not None:
                 self._rules.check_marker(t, marker)
+        labels = self._labels(t).get("labels")
+        if labels is not None and marker.get("labels", labels) != labels:
+            raise self.damaged(f"level {t}: its labels are not those of the manifest")
 
     def _checked(self, t: int, name: str, array: Array) -> Array:
         """An array, or rows of one, whose numbers are what they may be."""

@@ -22,7 +22,7 @@ from empo_bi.store.location import Place, place_of
 from empo_bi.store.records import is_packed
 from empo_bi.store.slice_guard import check_distinct, check_successors
 from empo_bi.store.small_files import Folder
-from empo_bi.store.solution_folders import ARCHIVES, SOLUTION
+from empo_bi.store.solution_folders import ARCHIVES, SOLUTION, are_same, folder_name
 from empo_bi.store.solution_store import SolutionStore, is_solution
 from empo_bi.store.stored_world import hold_to_world, stored_world
 from empo_bi.store.zarr_files import ZarrFiles
@@ -82,6 +82,8 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
             damage.append(str(error))
         if _has_solutions(place):  # which come after the end
             damage.append(f"{place.name}: {levels.why_unfinished}")
+    if place.reads_zip_file and not levels.is_finished:  # it was packed when it was complete
+        damage.append(f"{place.name}: some of its files are missing; a store in a zip file is always finished")
     name, title = levels.place.name, one_line(levels.manifest["title"])
     return Verification(name, title, levels.is_finished, len(levels), n_arrays, damage, levels.why_unfinished)
 
@@ -152,7 +154,7 @@ def _verify_solution(results: SolutionStore, progress: bool) -> Verification:
             results.carried()
         except DamagedStoreError as error:
             damage.append(str(error))
-    damage += _problems_with_dag(results)
+    damage += [*_problems_with_name(results), *_problems_with_dag(results)]
     title = f"solution of {one_line(results.manifest['title'])}"
     return Verification(results.place.name, title, is_finished, len(results.levels), n_arrays, damage)
 
@@ -169,16 +171,29 @@ def _check_levels(store: DagStore | SolutionStore, levels: Sequence[int], progre
     return n_arrays, damage
 
 
+def _problems_with_name(results: SolutionStore) -> list[str]:
+    """Whether a solution is found under the name of its question, where it has such a name."""
+    name, content = results.name, results.manifest["content"]
+    if not name.startswith(SOLUTION) or not are_same(content, content) or name == folder_name(content):
+        return []
+    return [f"{results.place.name}: its manifest is that of {folder_name(content)}; it was renamed or replaced"]
+
+
 def _problems_with_dag(results: SolutionStore) -> list[str]:
-    """Whether a solution has as many states on each level as the DAG beside it."""
+    """Whether a solution is one of the DAG beside it: the same world and levels, and as many states on each."""
     folder = results.place.folder
     beside = None if folder is None else path_inside(folder.parent, "dag")
     if beside is None or not (beside / "zarr.json").is_file():
         return []
     try:
         dag = DagStore.open(place_of(beside), JsonStates(None))
-        if results.manifest["content"].get("level_sizes") != [level.n_states for level in dag.sizes]:
+        manifest, content = results.manifest, results.manifest["content"]
+        if content.get("level_sizes") != [level.n_states for level in dag.sizes]:
             return [f"{results.place.name}: its levels have other sizes than those of the DAG beside it"]
+        if manifest.get("levels", values := [level.value for level in dag.sizes]) != values:
+            return [f"{results.place.name}: its levels have other numbers than those of the DAG beside it"]
+        if content["world"] != dag.manifest["content"]["world"]:
+            return [f"{results.place.name}: it was solved for another world than that of the DAG beside it"]
         return [
             f"{results.place.name}: level {t}, array 'qr': a state that is terminal in the DAG beside it has values"
             for t in results.levels

@@ -24,6 +24,7 @@ from zarr.storage import FsspecStore
 
 from empo_bi.dag.spill import BlockArray
 from empo_bi.errors import DamagedStoreError, MemoryLimitError
+from empo_bi.runtime.digests import checksum_of_json
 from empo_bi.store.compression import (
     Compression,
     StoredArray,
@@ -47,6 +48,12 @@ class ZarrFiles:
     def __init__(self, name: str, store: Store, remedy: str = DAG_KIND.remedy) -> None:
         """``remedy`` tells what to do about damage."""
         self.name, self._store, self._remedy = name, store, remedy
+        self._manifest: str | None = None
+
+    def bind(self, manifest: Json) -> ZarrFiles:
+        """From now on records say to which manifest they belong, so that those of another store are noticed."""
+        self._manifest = checksum_of_json(manifest)
+        return self
 
     def write_array(
         self, group: str, name: str, array: Array | BlockArray, dimensions: tuple[str, ...], compression: Compression
@@ -227,7 +234,9 @@ class ZarrFiles:
 
     def write_record(self, group: str, content: Json) -> None:
         """Write a record as the attributes of a group, with a checksum: a changed digit there is as bad as elsewhere."""
-        attributes = {ATTRIBUTE: {**content, "crc32": _checksum_of_json(content)}}
+        if group != ROOT and self._manifest is not None:
+            content = {**content, "manifest": self._manifest}
+        attributes = {ATTRIBUTE: {**content, "crc32": checksum_of_json(content)}}
         parents = itertools.accumulate(group.split("/")[:-1], "{}/{}".format)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Duplicate name")  # a zip file keeps both versions, the last one counts
@@ -246,12 +255,18 @@ class ZarrFiles:
     def read_record(self, group: str) -> Json | None:
         """What :meth:`write_record` wrote; None if the group, or a record in it, is missing."""
         found = self.raw_record(group)
-        return self.checked_record(group, found) if found else None
+        if not found:
+            return None
+        content = self.checked_record(group, found)
+        manifest = content.pop("manifest", None)  # earlier versions wrote none
+        if manifest not in (None, self._manifest):
+            raise self.damaged(f"{spoken(group)} belongs to another store, or the manifest (zarr.json of the root) does")
+        return content
 
     def checked_record(self, group: str, found: Json) -> Json:
         """A raw record without its checksum, which has to agree."""
         content = {name: value for name, value in found.items() if name != "crc32"}
-        if found.get("crc32") != _checksum_of_json(content):
+        if found.get("crc32") != checksum_of_json(content):
             raise self.damaged(f"the metadata of {spoken(group)}: its checksum differs, so it was changed")
         return content
 
@@ -346,7 +361,3 @@ def _bytes(found: bytes | Exception) -> bytes:
 def _checksum_of(array: Array, before: int = 0) -> int:
     """Of its bytes in C order, the lowest byte of each number first; ``before`` is that of the blocks before it."""
     return zlib.crc32(little_endian(array).data.cast("B") if array.size else b"", before)
-
-
-def _checksum_of_json(content: Json) -> str:
-    return f"{zlib.crc32(json.dumps(content, sort_keys=True, separators=(',', ':')).encode()):08x}"

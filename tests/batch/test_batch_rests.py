@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from batch.batches import SMALL, lasting_csv, run_here
 from command_line import invoke
+from store.forging import manifest_of_run
 
 from empo_bi.batch import run_pass as work_module
 from empo_bi.batch.run_pass import do_pass
@@ -79,7 +80,7 @@ def test_a_worker_that_outlives_its_call_leaves_runs_to_the_next_one(
         plain(self)
         for run in work.runs:
             file = tmp_path / "runs" / run.folder_name / "manifest.json"
-            file.write_text(json.dumps({**json.loads(file.read_text()), "call": "a later one"}))
+            file.write_text(json.dumps({**manifest_of_run(file.parent), "call": "a later one"}))
             shutil.rmtree(next(file.parent.glob("solution-*")))
 
     monkeypatch.setattr(work_module._Recorder, "begin", taken_over)

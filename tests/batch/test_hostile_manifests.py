@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from batch.batches import run_here
 from command_line import invoke
+from store.forging import manifest_of_run
 
+from empo_bi import DamagedStoreError, open_solution
 from empo_bi.batch.batch import failure_lines
 from empo_bi.solving.run_manifest_rules import _is_plain, _is_text
 from empo_bi.store.small_files import Folder
@@ -55,11 +57,27 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def changed(run: Path, status: str, **fields: Any) -> None:
     """Make a run one that has no results, but for these."""
-    manifest = json.loads((run / "manifest.json").read_text())
+    manifest = manifest_of_run(run)
     manifest = {name: value for name, value in manifest.items() if name not in RESULTS} | {"status": status} | fields
     if status == "failed":
         manifest |= {"error": {"type": "A", "message": "b", "traceback": None, "is_passing": False}, "ended": "x"}
     (run / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_number_that_was_changed_is_not_taken_for_a_result(finished: Path, tmp_path: Path) -> None:
+    batch = Path(shutil.copytree(finished, tmp_path / "batch"))
+    run = sorted((batch / "runs").iterdir())[0]
+    manifest = run / "manifest.json"
+    honest = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**honest, "columns": {**honest["columns"], "V_r": -1.0}}))
+    with pytest.raises(DamagedStoreError, match=r"manifest\.json: its checksum differs, so it was changed\. Run its batch"):
+        open_solution(run)
+    for folder in (run, batch):
+        found = invoke("verify", folder)
+        assert found.exit_code == 1
+        assert "manifest.json: its checksum differs" in found.output
+    assert run_here({"worlds": "basics/first_steps", "steps": [1, 2]}, batch).is_complete
+    assert json.loads(manifest.read_text())["columns"]["V_r"] == honest["columns"]["V_r"]
 
 
 @pytest.mark.parametrize("status", ["running", "failed"])
@@ -98,7 +116,7 @@ def test_a_list_of_runs_that_no_batch_writes_is_no_trouble(case: str, finished: 
 def test_names_of_columns_can_be_printed(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "batch")
     run = sorted((tmp_path / "batch" / "runs").iterdir())[0]
-    manifest = json.loads((run / "manifest.json").read_text())
+    manifest = manifest_of_run(run)
     manifest["columns"]["\ud800x"] = 1
     (run / "manifest.json").write_text(json.dumps(manifest))
     assert "1 damaged" in invoke("show", tmp_path / "batch").output

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from store.forging import manifest_of_run
 
 from empo_bi import Params, load_world, solve
 from empo_bi.cli import cli
@@ -122,7 +123,7 @@ def test_a_batch_and_its_runs_are_shown(batch: Path) -> None:
 def test_a_batch_that_is_not_done_is_shown_as_such(batch: Path) -> None:
     run("batch", batch, "--quiet")
     folder = next((batch.parent / "runs/runs").iterdir())
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = manifest_of_run(folder)
     (folder / "manifest.json").write_text(json.dumps({**manifest, "status": "running"}))
     told = run("show", batch.parent / "runs").stdout
     assert "4 runs: " in told

@@ -23,7 +23,7 @@ BATCH: dict[str, Any] = {
     "steps": 2,
     "params": {"gamma_h": 0.9, "zeta": [1, 2]},
 }
-VOLATILE = ("call", "begun", "ended", "timings", "machine", "before", "versions")  # of manifests
+VOLATILE = ("call", "begun", "ended", "timings", "machine", "before", "versions", "crc32")  # of manifests
 Act = Callable[[Path], Any]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from attack import PARAMS, array_world, make_master, world_of
 from click.testing import CliRunner
-from forging import array_of, put_array, put_record, put_tree, record_of, tree_of
+from forging import array_of, put_array, put_record, put_tree, record_of, records_in, tree_of
 from store_tools import assert_same_trees
 
 from empo_bi import (
@@ -248,6 +248,16 @@ def test_a_carry_of_another_size_is_refused(masters: Callable[[str], Path], tmp_
     found = CliRunner().invoke(cli, ["verify", str(tmp_path / "run")])
     assert found.exit_code == 1
     assert "'robot': it is said to be" in found.output
+
+
+def test_a_carry_of_another_solution_is_noticed(masters: Callable[[str], Path], tmp_path: Path) -> None:
+    tree = tree_of(masters("unfinished solution"))
+    (record,) = [name for name in records_in(tree) if "carry_" in name]
+    put_record(tree, record, {**record_of(tree, record), "manifest": "01234567"})
+    put_tree(tree, tmp_path / "run")
+    with pytest.raises(DamagedStoreError, match="belongs to another store"):
+        solve(world_of("unfinished solution")[0], PARAMS, out=tmp_path / "run", progress=False)
+    assert CliRunner().invoke(cli, ["verify", str(tmp_path / "run")]).exit_code == 1
 
 
 # --- the record of the end ----------------------------------------------------------------------------------------------

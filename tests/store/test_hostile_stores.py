@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +14,13 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 from command_line import invoke
-from store.forging import put_record, put_tree, record_of, tree_of
+from store.forging import put_record, put_tree, record_of, records_in, tree_of
 from zarr.storage import MemoryStore
 
-from empo_bi import ArrayWorld, enumerate_dag, load_world, open_dag, open_solution, solve
+from empo_bi import ArrayWorld, Params, enumerate_dag, load_world, open_dag, open_solution, solve
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.errors import DamagedStoreError, MemoryLimitError, StoreError, StoreMismatchError, WorldWarning
+from empo_bi.export.labels import goal_labels
 from empo_bi.store import slice_arrays
 from empo_bi.store.solution_folders import inside
 from empo_bi.store.transition_chunks import read_stretches
@@ -29,6 +31,15 @@ from empo_bi.store.verify import verify_store
 def run(tmp_path: Path) -> Path:
     with solve(load_world("basics/first_steps", max_steps=2), out=tmp_path / "run", progress=False):
         return tmp_path / "run"
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def leave_out_labels(tree: dict[str, bytes]) -> None:
+    for name in records_in(tree):
+        put_record(tree, name, {key: value for key, value in record_of(tree, name).items() if key != "labels"})
 
 
 def solution_in(run: Path) -> Path:
@@ -70,6 +81,115 @@ def test_verify_follows_no_link_to_a_dag_elsewhere(run: Path, tmp_path: Path) ->
     with pytest.raises(StoreMismatchError, match="dag: is a symbolic link"):
         verify_store(solution_in(run), progress=False)
     assert invoke("verify", run).exit_code != 0
+
+
+@pytest.fixture
+def twins(tmp_path: Path) -> tuple[Path, Path]:
+    """Two solutions of one DAG, and their folder."""
+    for zeta in (1.0, 2.0):
+        params = Params(zeta=zeta)
+        solve(load_world("basics/first_steps", max_steps=2), params, out=tmp_path / "run", progress=False).close()
+    one, other = sorted((tmp_path / "run").glob("solution-*"))
+    return one, other
+
+
+@pytest.mark.parametrize("part", ["level_00000", "level_00002", "zarr.json"])
+def test_parts_of_another_solution_are_noticed_though_all_checksums_agree(part: str, twins: tuple[Path, Path]) -> None:
+    one, other = twins
+    remove(one / part)
+    (other / part).rename(one / part)
+    shutil.rmtree(other)
+    with pytest.raises(DamagedStoreError, match="belongs to another store, or the manifest"):
+        open_solution(one.parent)
+    assert invoke("verify", one.parent).exit_code == 1
+
+
+def test_levels_of_another_world_are_noticed(run: Path, tmp_path: Path) -> None:
+    enumerate_dag(
+        load_world("basics/first_steps", max_steps=2, stumble_probability=0.5), store=tmp_path / "dag", progress=False
+    ).close()
+    for part in (path for path in (tmp_path / "dag").iterdir() if path.is_dir()):
+        remove(run / "dag" / part.name)
+        part.rename(run / "dag" / part.name)
+    with pytest.raises(DamagedStoreError, match="belongs to another store"):
+        open_dag(run / "dag")
+    assert invoke("verify", run).exit_code == 1
+
+
+@pytest.mark.parametrize("change", ["name", "levels", "world"])
+def test_verify_compares_a_solution_with_its_name_and_its_dag(change: str, run: Path) -> None:
+    tree = tree_of(solution_in(run))
+    manifest = record_of(tree, "zarr.json")
+    if change == "name":
+        solution_in(run).rename(run / "solution-0123456789ab")
+    elif change == "levels":
+        put_record(tree, "zarr.json", {**manifest, "levels": [0, 2, 3]})
+        leave_out_labels(tree)
+        put_tree(tree, solution_in(run))
+    else:
+        put_record(tree, "zarr.json", {**manifest, "content": {**manifest["content"], "world": "0" * 40}})
+        put_tree(tree, solution_in(run))
+    found = invoke("verify", run)
+    assert found.exit_code == 1
+    words = {"name": "its manifest is that of solution-", "levels": "other numbers than", "world": "for another world than"}
+    assert words[change] in found.output
+
+
+def test_labels_of_a_level_are_those_of_the_manifest(run: Path) -> None:
+    tree = tree_of(solution_in(run))
+    record = record_of(tree, "level_00001/zarr.json")
+    record["labels"]["action"].reverse()
+    put_record(tree, "level_00001/zarr.json", record)
+    put_tree(tree, solution_in(run))
+    with pytest.raises(DamagedStoreError, match="level 1: its labels are not those of the manifest"):
+        open_solution(run)
+
+
+def test_verify_asks_the_world_what_opening_asks(run: Path) -> None:
+    tree = tree_of(solution_in(run))
+    record = record_of(tree, "zarr.json")
+    record["goals"][0].reverse()
+    put_record(tree, "zarr.json", record)
+    leave_out_labels(tree)
+    put_tree(tree, solution_in(run))
+    found = invoke("verify", run)
+    assert found.exit_code == 1
+    assert "goals contradict the rest of the metadata" in found.output
+
+
+def test_a_level_that_has_ended_leads_nowhere(run: Path) -> None:
+    tree = tree_of(run / "dag")
+    finished = record_of(tree, "finished/zarr.json")
+    finished["levels"][1]["ended"] = True
+    put_record(tree, "finished/zarr.json", finished)
+    put_tree(tree, run / "dag")
+    with pytest.raises(
+        DamagedStoreError, match="level 1: all its states are said to be terminal, though it has transitions"
+    ):
+        open_dag(run / "dag")
+
+
+def test_half_of_a_zip_file_is_damage(run: Path) -> None:
+    with zipfile.ZipFile(run / "half.zip", "w") as file:
+        file.write(run / "dag/zarr.json", "zarr.json")
+    found = invoke("verify", run / "half.zip")
+    assert found.exit_code == 1
+    assert "some of its files are missing" in found.output
+
+
+def test_names_of_goals_in_exported_files_are_harmless(run: Path) -> None:
+    goals = SimpleNamespace(humans=[0], names=[["a\x1b]0;b\x07\u202e\nc"]], n_goals=1)
+    (label,) = goal_labels(SimpleNamespace(goals=goals))  # type: ignore[arg-type]
+    assert label.text == "a\\x1b]0;b\\x07\\u202e c"
+
+
+def test_records_without_a_manifest_as_earlier_versions_wrote_them_are_read(run: Path) -> None:
+    tree = tree_of(run)
+    for name in records_in(tree):
+        put_record(tree, name, {key: value for key, value in record_of(tree, name).items() if key != "manifest"})
+    put_tree(tree, run)
+    assert invoke("verify", run).exit_code == 0
+    open_solution(run).close()
 
 
 def test_verify_names_links_that_it_does_not_follow(run: Path, tmp_path: Path) -> None:

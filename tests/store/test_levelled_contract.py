@@ -325,17 +325,17 @@ def test_what_a_killed_writer_left_is_removed(kind: Kind, where: Any) -> None:
     if isinstance(where, Path) and where.suffix:
         where = where.with_name(f"{where.name}.building")
     begun = f"level_{kind.order[2]:05}/{'key' if isinstance(kind, Dags) else 'vr'}/c/0"
-    put_files(where, {**files_at(where), begun: b"half", f"{kind.store.kind.ahead}_00009/zarr.json": b"{}"})
+    put_files(where, {**files_at(where), begun: b"half", f"{kind.store.kind.resume_prefix}_00009/zarr.json": b"{}"})
     store = kind.made(where)
     store.close()
     assert begun not in files_at(where)
-    assert not any(name.startswith(f"{kind.store.kind.ahead}_00009") for name in files_at(where))
+    assert not any(name.startswith(f"{kind.store.kind.resume_prefix}_00009") for name in files_at(where))
 
 
 @pytest.mark.parametrize("where", ["folder", "URL", "URL of a disk"], indirect=True)
 def test_what_was_left_beside_finished_levels_goes_unless_somebody_has_begun_anew(kind: Kind, where: Any) -> None:
     kind.filled(where).close()
-    files, left = files_at(where), {f"{kind.store.kind.ahead}_00001/zarr.json": b"{}"}
+    files, left = files_at(where), {f"{kind.store.kind.resume_prefix}_00001/zarr.json": b"{}"}
     put_files(where, files | left)
     found = kind.opened(where)
     put_files(where, {name: data for name, data in (files | left).items() if not name.startswith("level_00000")})
@@ -511,7 +511,7 @@ def test_a_store_without_its_end_is_not_finished_and_its_levels_are_read(kind: K
 @pytest.mark.parametrize("where", ["folder", "URL", "URL of a disk"], indirect=True)
 def test_without_what_is_ahead_a_store_is_not_continued_and_nothing_is_touched(kind: Kind, where: Any) -> None:
     kind.filled(where, 2).close()
-    ahead = kind.store.kind.ahead
+    ahead = kind.store.kind.resume_prefix
     files = {name: data for name, data in files_at(where).items() if not name.startswith(ahead)}
     put_files(where, files)
     with pytest.raises(DamagedStoreError, match=rf"group {ahead}_0000\d(/0)?.* is missing"):
