@@ -5,7 +5,8 @@
     python benchmarks/bench_labelled.py --solution PATH  # one that is there
 
 Each row is one thing after the other in the same process, so that peaks (``VmHWM``) include all before, Python, numba,
-xarray and pandas. The last row must stay below 300 MB at 20 million states.
+xarray and pandas, which take 200 to 290 MB, depending on their versions. The last row must stay within 100 MB above the first
+one at 20 million states.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from measuring import Table, wanted
 
-LIMIT_MB = 300
+LIMIT_MB = 100  # above imports
 
 
 def look(path: str) -> None:
@@ -86,7 +87,8 @@ def main() -> None:
     rows = json.loads(done.stdout.splitlines()[-1])
     for what, seconds, megabytes, told in rows:
         table.row(what, f"{seconds:.2f}", f"{megabytes:.0f}", note=told)
-    print(wanted(rows[-1][2] < LIMIT_MB, f"below {LIMIT_MB} MB"))
+    added = rows[-1][2] - rows[0][2]
+    print(wanted(added < LIMIT_MB, f"at most {LIMIT_MB} MB above what imports take; found {added:.0f} MB"))
 
 
 if __name__ == "__main__":
