@@ -5,8 +5,8 @@
     python benchmarks/bench_labelled.py --solution PATH  # one that is there
 
 Each row is one thing after the other in the same process, so that peaks (``VmHWM``) include all before, Python, numba,
-xarray and pandas, which take 200 to 290 MB, depending on their versions. The last row must stay within 100 MB above the first
-one at 20 million states.
+xarray and pandas, which take 200 to 290 MB, depending on their versions. The last row must stay within 100 MB above the
+first one at 20 million states.
 """
 
 from __future__ import annotations

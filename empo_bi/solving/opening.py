@@ -21,7 +21,7 @@ from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest import openable, read_manifest
 from empo_bi.solving.world_reference import WorldReference
 from empo_bi.store.small_files import Folder
-from empo_bi.store.solution_folders import SOLUTION, inside
+from empo_bi.store.solution_folders import SOLUTION, inside, trimmed_url
 from empo_bi.store.solved_levels import ARRAYS
 from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
@@ -119,9 +119,10 @@ def _dag_of(folder: Folder, run: Json | None, world: World | None) -> Dag:
     """The DAG beside a solution, that of a batch, or one made again where a batch found that quicker."""
     if run is None:
         return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
-    if run["dag"] is not None:
+    runs = Folder(_parent(folder.place))
+    if run["dag"] is not None and runs.name == "runs":
         with contextlib.suppress(StoreNotFoundError):  # somebody has deleted it
-            return open_dag(inside(_parent(_parent(folder.place)), run["dag"]), world=world)
+            return open_dag(inside(_parent(runs.place), run["dag"]), world=world)
     assert world is not None  # a run says what its world is
     return enumerate_dag(world, precision="exact", max_states=_most_bodies(folder, run, world), progress=False)
 
@@ -219,4 +220,8 @@ def _only_solution(folder: Folder) -> str | None:
 
 
 def _parent(place: str | Path) -> str | Path:
-    return place.rstrip("/").rpartition("/")[0] if isinstance(place, str) else place.parent
+    """The folder that a place is in, or the URL that is above it, if there is one."""
+    if isinstance(place, Path):
+        return place.absolute().parent
+    scheme, _, path = trimmed_url(place).partition("://")
+    return f"{scheme}://{path.rpartition('/')[0]}"

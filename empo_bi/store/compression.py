@@ -128,6 +128,7 @@ class StoredArray:
     chunk_shape: tuple[int, ...]
     codecs: list[str]
     separator: str = "/"
+    checksums: Sequence[str] | None = None  # of chunks of whole rows, in order; earlier versions stored none
 
     @classmethod
     def from_json(cls, data: bytes) -> StoredArray:
@@ -180,11 +181,13 @@ class StoredArray:
         """What a chunk covers of the array."""
         return tuple(slice(i * size, (i + 1) * size) for i, size in zip(place, self.chunk_shape, strict=True))
 
-    def decoded(self, data: bytes) -> Array:
-        """A chunk as :func:`array_files` wrote it; ValueError if it was changed, or is of another size than it should be."""
+    def decoded(self, data: bytes, place: Sequence[int]) -> Array:
+        """A chunk as :func:`array_files` wrote it; ValueError if it was changed, or is of another size, or another chunk."""
         data, checksum = data[:-4], data[-4:]
         if int(google_crc32c.value(data)).to_bytes(4, "little") != checksum:
             raise ValueError("the checksum of a chunk differs")
+        if self.checksums is not None and self.checksums[place[0]] != checksum.hex():
+            raise ValueError("the checksum of a chunk is not the one that its level has recorded")
         if "blosc" in self.codecs:
             check_blosc_sizes(data, self.chunk_bytes)
             data = numcodecs.blosc.decompress(data)

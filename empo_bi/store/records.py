@@ -227,7 +227,7 @@ def check_agents(name: str, agents: list[int], n_agents: int = LARGEST) -> None:
 def check_abouts(abouts: Json) -> None:
     """What a marker says of each array: type, shape and checksum."""
     for name, about in abouts.items():
-        check_record(about, ARRAY, inside=f"array {shown(name)}")
+        check_record(about, ARRAY, {"chunks": listed(CHECKSUM)}, inside=f"array {shown(name)}")
 
 
 def check_slice_marker(marker: Json, *, is_level: bool) -> None:

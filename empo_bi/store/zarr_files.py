@@ -58,7 +58,7 @@ class ZarrFiles:
     def write_array(
         self, group: str, name: str, array: Array | BlockArray, dimensions: tuple[str, ...], compression: Compression
     ) -> Json:
-        """Returns what :meth:`read_array` wants to know again: type, shape and checksum."""
+        """Returns what :meth:`read_array` wants to know again: type, shape and checksums."""
         given, crc32 = BlockArray.of(array), 0
 
         def summed_up() -> Iterator[Array]:
@@ -67,9 +67,16 @@ class ZarrFiles:
                 crc32 = _checksum_of(block, crc32)
                 yield block
 
-        files = array_files(replace(given, blocks=summed_up), dimensions, compression)
-        self._put((f"{group}/{name}/{file}", data) for file, data in files)
-        return {"dtype": given.dtype.name, "shape": list(given.shape), "crc32": f"{crc32:08x}"}
+        chunks: list[str] = []
+
+        def files() -> Iterator[tuple[str, bytes]]:
+            for file, data in array_files(replace(given, blocks=summed_up), dimensions, compression):
+                if file != "zarr.json":
+                    chunks.append(data[-4:].hex())  # its own checksum
+                yield f"{group}/{name}/{file}", data
+
+        self._put(files())
+        return {"dtype": given.dtype.name, "shape": list(given.shape), "crc32": f"{crc32:08x}", "chunks": chunks}
 
     def read_array(self, group: str, name: str, about: Json) -> Array:
         return self.read_arrays(group, {name: about})[name]
@@ -114,8 +121,8 @@ class ZarrFiles:
     def read_pieces(self, group: str, name: str, about: Json, places: Bodies) -> Iterator[tuple[slice, Array]]:
         """Some rows of an array, a chunk at a time: which of ``places`` they are, and the rows.
 
-        Chunks without any of the rows are not read. Each chunk has a checksum of its own; that of the array is checked, too,
-        where all rows are asked for.
+        Chunks without any of the rows are not read. Each chunk has a checksum of its own, which its level has recorded; that
+        of the array is checked, too, where all chunks are read.
         """
         stored = self.described(group, name, about)
         if not stored.has_whole_rows or not stored.shape:
@@ -123,7 +130,8 @@ class ZarrFiles:
             yield slice(0, len(places)), rows[places.start : places.stop] if isinstance(places, range) else rows[places]
             return
         n_rows, crc32 = stored.chunk_shape[0], 0
-        for c in _chunks_of(places, n_rows):
+        chunks = _chunks_of(places, n_rows)
+        for c in chunks:
             first = c * n_rows
             place = (c, *[0] * (len(stored.shape) - 1))
             chunk = self.chunk(stored, place, group, name)[: about["shape"][0] - first]
@@ -133,7 +141,7 @@ class ZarrFiles:
                 yield slice(begin, end), chunk[places[begin] - first : places[end - 1] + 1 - first]
             else:
                 yield slice(begin, end), chunk[places[begin:end] - first]
-        if isinstance(places, range) and len(places) == about["shape"][0] and f"{crc32:08x}" != about["crc32"]:
+        if len(chunks) == stored.grid[0] and f"{crc32:08x}" != about["crc32"]:
             raise self.differs(group, name)
 
     def check_there(self, group: str, name: str, about: Json) -> None:
@@ -197,7 +205,11 @@ class ZarrFiles:
                 f"{where}: found {stored.dtype.name} {list(stored.shape)}, not {about['dtype']} {about['shape']}. "
                 f"{self._remedy}"
             )
-        return stored
+        if (checksums := about.get("chunks")) is None:
+            return stored
+        if not stored.has_whole_rows or len(checksums) != math.prod(stored.grid):
+            raise DamagedStoreError(f"{where}: has other chunks than its level has recorded. {self._remedy}")
+        return replace(stored, checksums=checksums)
 
     def chunk(self, stored: StoredArray, place: Sequence[int], group: str, name: str, found: Any = None) -> Array:
         """A chunk, filled up where it is the last one; ``found`` has its bytes if they are there already.
@@ -210,7 +222,7 @@ class ZarrFiles:
         if found is None:
             raise self.differs(group, name)
         try:
-            return stored.decoded(_bytes(found))
+            return stored.decoded(_bytes(found), place)
         except Exception as error:  # whatever a codec says of damaged bytes
             raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
 
@@ -341,7 +353,7 @@ def _places(stored: StoredArray) -> Iterator[tuple[int, ...]]:
     return itertools.product(*map(range, stored.grid))
 
 
-def _chunks_of(places: Bodies, n_rows: int) -> Iterable[int]:
+def _chunks_of(places: Bodies, n_rows: int) -> Sequence[int]:
     """Numbers of the chunks of ``n_rows`` rows that have some of the rows, which ascend."""
     if len(places) == 0:
         return []

@@ -6,14 +6,17 @@ Everything comes out as lists, tuples and plain numbers, nothing left out and no
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
+import math
 import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import zarr
+from zarr.buffer import default_buffer_prototype
 from zarr.storage import ZipStore
 
 MANIFEST_FIELDS = {"format", "version", "title", "world", "content", "n_agents", "n_actions", "n_profiles"}
@@ -24,7 +27,7 @@ SLICE_FIELDS = {
     "attained_by_body", "arrays",
 }  # fmt: skip
 LEVEL_FIELDS = SLICE_FIELDS | {"level", "frontier"}
-ARRAY_FIELDS = {"dtype", "shape", "crc32"}
+ARRAY_FIELDS = {"dtype", "shape", "crc32", "chunks"}
 UNSIGNED = {"uint8", "uint16", "uint32"}
 FLOATS = ("float16", "float32", "float64")
 # Dimensions and types of every array. Those of `attained` depend on the marker.
@@ -94,6 +97,10 @@ class Slice:
         check(list(array.shape) == about["shape"], f"{where}: shape {array.shape}")
         little_endian = array.astype(array.dtype.newbyteorder("<"))
         check(f"{zlib.crc32(little_endian.tobytes(order='C')):08x}" == about["crc32"], f"{where}: checksum")
+        names = ["/".join(["c", str(i), *["0"] * (array.ndim - 1)]) for i in range(len(about["chunks"]))]
+        stored = [asyncio.run(node.store.get(f"{node.path}/{name}", default_buffer_prototype())) for name in names]
+        check([chunk.to_bytes()[-4:].hex() for chunk in stored] == about["chunks"], f"{where}: checksums of chunks")
+        check(len(stored) == math.prod(node.cdata_shape), f"{where}: number of chunks")
         if types == UNSIGNED:
             check(array.dtype == np.min_scalar_type(int(array.max(initial=0))), f"{where}: a narrower type would do")
         return array
@@ -186,15 +193,22 @@ class StoreReader:
         self.is_finished = "finished" in self.root and "empo_bi" in self.root["finished"].attrs
         self.markers = self._committed()
         if self.is_finished:
-            check(unsealed(self.root["finished"]) == {"levels": self.markers}, "the markers differ from `finished`")
+            finished = self._bound(self.root["finished"])
+            check(finished == {"levels": self.markers}, "the markers differ from `finished`")
         self.slices = [Slice(self.root[f"level_{t:05}"], m, self.n_profiles) for t, m in enumerate(self.markers)]
         self._check_bodies()
+
+    def _bound(self, group: zarr.Group) -> dict[str, Any]:
+        """An attribute without the checksum of the manifest that it belongs to."""
+        content = unsealed(group)
+        check(content.pop("manifest") == self.root.attrs["empo_bi"]["crc32"], f"{group.path}: of another manifest")
+        return content
 
     def _committed(self) -> list[dict[str, Any]]:
         """Markers of the levels from the first to the last one that was committed."""
         markers: list[dict[str, Any]] = []
         while (name := f"level_{len(markers):05}") in self.root and "empo_bi" in self.root[name].attrs:
-            marker = unsealed(self.root[name])
+            marker = self._bound(self.root[name])
             check(set(marker) == LEVEL_FIELDS, f"{name}: fields {sorted(marker)}")
             check(marker["level"] == len(markers), f"{name}: says level {marker['level']}")
             check(not markers or marker["value"] > markers[-1]["value"], f"{name}: values do not ascend")
@@ -217,7 +231,7 @@ class StoreReader:
             return []
         group = f"frontier_{len(self.markers) - 1:05}"
         pieces = [self.root[f"{group}/{i}"] for i in range(self.markers[-1]["frontier"])]
-        markers = [unsealed(piece) for piece in pieces]
+        markers = [self._bound(piece) for piece in pieces]
         check(all(set(marker) == SLICE_FIELDS for marker in markers), f"{group}: fields")
         return [Slice(piece, marker, self.n_profiles) for piece, marker in zip(pieces, markers, strict=True)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import warnings
 import zipfile
@@ -13,18 +14,22 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+from batch.batches import run_here
 from command_line import invoke
-from store.forging import put_record, put_tree, record_of, records_in, tree_of
-from zarr.storage import MemoryStore
+from store.forging import manifest_of_run, put_record, put_tree, record_of, records_in, tree_of
+from zarr.storage import LocalStore, MemoryStore
 
 from empo_bi import ArrayWorld, Params, enumerate_dag, load_world, open_dag, open_solution, solve
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.errors import DamagedStoreError, MemoryLimitError, StoreError, StoreMismatchError, WorldWarning
 from empo_bi.export.labels import goal_labels
 from empo_bi.store import slice_arrays
+from empo_bi.store.compression import Compression
+from empo_bi.store.format_names import CHUNK_BYTES
 from empo_bi.store.solution_folders import inside
 from empo_bi.store.transition_chunks import read_stretches
 from empo_bi.store.verify import verify_store
+from empo_bi.store.zarr_files import ZarrFiles
 
 
 @pytest.fixture
@@ -330,3 +335,55 @@ def test_a_finished_store_that_cannot_be_listed_is_used_again() -> None:
 )
 def test_places_below_urls_have_one_slash(out: str, place: str) -> None:
     assert inside(out, "dag") == place
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["with checksums of chunks", "from before them"])
+def test_a_chunk_of_another_array_is_noticed_even_if_only_some_rows_are_read(run: Path, is_old: bool) -> None:
+    level = solution_in(run) / "level_00001"
+    (level / "vh/c/0/0/0").rename(run / "kept")
+    (level / "ve/c/0/0/0").rename(level / "vh/c/0/0/0")
+    (run / "kept").rename(level / "ve/c/0/0/0")
+    if is_old:
+        tree = tree_of(solution_in(run))
+        record = record_of(tree, "level_00001/zarr.json")
+        for about in record["arrays"].values():
+            del about["chunks"]
+        put_record(tree, "level_00001/zarr.json", record)
+        put_tree(tree, solution_in(run))
+    with open_solution(run) as solution, pytest.raises(DamagedStoreError, match="level 1, array 'vh'"):
+        list(solution.pieces("vh", 1, range(1, 2)))
+
+
+def test_chunks_know_their_places(tmp_path: Path) -> None:
+    files = ZarrFiles("here", LocalStore(tmp_path))
+    numbers = np.arange(3 * CHUNK_BYTES // 8, dtype=np.float64)
+    about = files.write_array("g", "a", numbers, ("row",), Compression(level=0))
+    assert len(about["chunks"]) == 3
+    (tmp_path / "g/a/c/0").rename(tmp_path / "g/a/c/x")
+    (tmp_path / "g/a/c/1").rename(tmp_path / "g/a/c/0")
+    (tmp_path / "g/a/c/x").rename(tmp_path / "g/a/c/1")
+    with pytest.raises(DamagedStoreError, match="is not the one that its level has recorded"):
+        list(files.read_pieces("g", "a", about, range(5)))
+    with pytest.raises(DamagedStoreError, match="other chunks than its level has recorded"):
+        files.read_array("g", "a", {**about, "chunks": about["chunks"][:2]})
+
+
+def test_the_dag_of_a_run_is_looked_for_in_a_batch_only(tmp_path: Path) -> None:
+    """A run that was moved elsewhere does not read folders that happen to lie there."""
+    run_here({"worlds": "basics/first_steps", "steps": 2, "keep": "values"}, tmp_path / "batch")
+    (run,) = (tmp_path / "batch/runs").iterdir()
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    moved = run.rename(tmp_path / "elsewhere/run")
+    manifest = manifest_of_run(moved)
+    manifest["dag"] = f"dags/{manifest['world']['key']}"
+    (moved / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / manifest["dag"]).write_text("whoever reads this fails, since it is no folder")
+    open_solution(moved).close()
+
+
+@pytest.mark.parametrize("url", ["memory://solution-abc", "memory://a/solution-abc"])
+def test_urls_of_solutions_are_not_taken_for_folders(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="memory://"):
+        open_solution(url)
