@@ -85,6 +85,10 @@ class InvalidWorldError(EmpoError, ValueError):
     """A world written in Python is inconsistent; the message shows the state and the profile."""
 
 
+class TranslationError(EmpoError, ValueError):
+    """An environment cannot be translated to a compiled gridworld; the message is the reason."""
+
+
 class GoalError(EmpoError, ValueError):
     """In some state, a human has no goal, none that can be attained, or a goal with an invalid weight."""
 

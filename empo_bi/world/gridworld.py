@@ -92,6 +92,8 @@ class GridWorld(PackedWorld):
         The file's goals, None if it has none.
     max_steps : int
         States with this step count are terminal.
+    translated_from : object or None
+        The environment that :func:`~empo_bi.from_multigrid` made this of.
     """
 
     metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012 (gymnasium's own convention)
@@ -111,6 +113,7 @@ class GridWorld(PackedWorld):
         self.tables = build_tables(self.layout)
         self.codec = StateCodec(self.layout, self.tables)
         self._dag_cache: tuple[Any, ...] | None = None
+        self.translated_from: Any = None
         self._make_goals()
         self.observation_space = self._observation_space()
         self._to_start()
@@ -121,7 +124,10 @@ class GridWorld(PackedWorld):
 
     def __getstate__(self) -> dict[str, object]:
         # Without what can be made again.
-        return {name: value for name, value in self.__dict__.items() if name != "_profiles"} | {"_dag_cache": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_profiles"} | {
+            "_dag_cache": None,
+            "translated_from": None,
+        }
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """Goals lose their world when they are pickled or copied; the file's own goals are made again."""

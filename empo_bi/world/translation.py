@@ -1,0 +1,192 @@
+"""Objects with the attributes of a ``MultiGridEnv``, replaced by compiled gridworlds that were checked against them.
+
+A translated world is used only if it has the same initial state and the same transitions along random walks. Everything is
+asked of a copy: the object itself is never changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from empo_bi.errors import EmpoError, TranslationError, WorldWarning
+from empo_bi.runtime.progress import say
+from empo_bi.runtime.wording import short_repr
+from empo_bi.world.gridworld import GridWorld, load_world
+from empo_bi.world.multigrid import is_multigrid, world_file_of
+from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, PythonModel
+
+N_CHECKS = 300  # transitions that are compared
+_TOLERANCE = 1e-9
+
+
+def from_multigrid(env: Any) -> GridWorld:
+    """A compiled gridworld that is the same world as an environment of the public EMPO project.
+
+    It has the environment's goals, humans and robots, and the environment itself as ``translated_from``. ``solve``,
+    ``enumerate_dag``, ``plan`` and the documented functions call this by themselves.
+
+    Raises
+    ------
+    TranslationError
+        With the reason, if the environment cannot be written as a world file, or behaves differently.
+    TypeError
+        For an object without the attributes of a ``MultiGridEnv``.
+    """
+    if not is_multigrid(env):
+        raise TypeError(f"env={short_repr(env)} does not have the attributes of a MultiGridEnv, such as grid and agents")
+    found = _look_up(env)
+    if found.world is None:
+        raise TranslationError(found.reason)
+    return found.world
+
+
+def translated(world: Any, *, progress: bool) -> Any:
+    """The world to use for what somebody gave: a gridworld where it can be translated, otherwise the object itself.
+
+    With ``progress`` a line says what was done, once for each object.
+    """
+    if isinstance(world, GridWorld) or not is_multigrid(world):
+        return world
+    found = _look_up(world)
+    name = type(world).__name__
+    if progress and not found.is_announced:
+        found.is_announced = True
+        if found.world is None:
+            say(f"{name} is asked state by state, since it cannot be translated to a compiled gridworld: {found.reason}")
+        else:
+            say(f"{name} was translated to a compiled gridworld, which agrees with it in {N_CHECKS} transitions")
+    return world if found.world is None else found.world
+
+
+@dataclass
+class _Translation:
+    """What was found out about an object, as long as its attributes say ``written``."""
+
+    env: Any
+    written: str | None
+    world: GridWorld | None = None
+    reason: str = ""
+    is_announced: bool = False
+
+
+# A memo of the objects that were asked about last, so that a sweep over parameters checks its world once.
+_known: list[_Translation] = []
+_MOST_KNOWN = 8
+
+
+def _look_up(env: Any) -> _Translation:
+    twin, mapping, reason = None, None, ""
+    try:
+        twin = _twin(env)
+        mapping = world_file_of(twin)
+    except TranslationError as error:
+        reason = str(error)
+    except Exception as error:  # whatever reading somebody's attributes leads to
+        reason = f"its attributes cannot be read ({type(error).__name__}: {error})"
+    written = None if mapping is None else json.dumps([mapping, _roles(env)])
+    known = next((found for found in _known if found.env is env), None)
+    if known is not None and known.written == written and (known.world is None or _has_goals_of(known.world, env)):
+        return known
+    found = _Translation(env, written, reason=reason, is_announced=known is not None and known.is_announced)
+    if twin is not None and mapping is not None:
+        try:
+            found.world = _checked(env, twin, mapping)
+        except EmpoError as error:
+            found.reason = str(error)
+    _known[:] = [found, *(other for other in _known if other.env is not env)][:_MOST_KNOWN]
+    return found
+
+
+def _twin(env: Any) -> Any:
+    """A copy that has just been reset, without what planning left on it."""
+    shallow = copy.copy(env)
+    for name in NOT_PART_OF_A_WORLD & vars(shallow).keys():
+        del shallow.__dict__[name]
+    try:
+        twin = copy.deepcopy(shallow)
+        twin.reset()
+    except Exception as error:
+        raise TranslationError(f"it cannot be copied and reset ({type(error).__name__}: {error})") from error
+    return twin
+
+
+def _roles(env: Any) -> list[Any]:
+    return [list(map(int, getattr(env, f"{who}_agent_indices", ()) or ())) for who in ("human", "robot")]
+
+
+def _has_goals_of(world: GridWorld, env: Any) -> bool:
+    return world.possible_goal_generator is getattr(env, "possible_goal_generator", None)
+
+
+def _checked(env: Any, twin: Any, mapping: Any) -> GridWorld:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WorldWarning)  # it has no goals yet
+        world = load_world(mapping)
+    _check_order(twin)
+    model = PythonModel(twin)
+    if tuple(twin.get_state()) != world.initial_state():
+        raise TranslationError("its initial state is " + _difference(twin.get_state(), world.initial_state()))
+    _compare_walks(model, world)
+    humans, robots = _roles(env)
+    world.human_agent_indices = humans or world.human_agent_indices
+    world.robot_agent_indices = robots or world.robot_agent_indices
+    world.possible_goal_generator = getattr(env, "possible_goal_generator", None)
+    world.possible_goal_sampler = getattr(env, "possible_goal_sampler", None)
+    world.translated_from = env
+    return world
+
+
+def _check_order(twin: Any) -> None:
+    places = [tuple(map(int, agent.pos))[::-1] for agent in twin.agents]
+    if places != sorted(places):
+        raise TranslationError("its agents are not numbered in reading order, from the top row to the bottom, as in a world file")
+
+
+def _compare_walks(model: PythonModel, world: GridWorld) -> None:
+    """Hold both to each other, from the initial state on, each time with a profile drawn at random."""
+    draw, state = random.Random(0), world.initial_state()
+    for _ in range(N_CHECKS):
+        profile = [draw.randrange(model.n_actions) for _ in range(model.n_agents)]
+        theirs, ours = model.transitions(state, profile), world.transition_probabilities(state, profile)
+        if theirs is None or ours is None:
+            if theirs is not ours:
+                raise TranslationError(f"only one of both goes on in state {short_repr(state, 300)}")
+            state = world.initial_state()
+            continue
+        _compare(state, profile, theirs, ours)
+        if model.has_own_durations and any(d != 1 for d in model.durations(state, profile, theirs)):
+            raise TranslationError(f"it has durations of its own, other than 1, in state {short_repr(state, 300)}")
+        state = draw.choices([successor for _, successor in ours], [p for p, _ in ours])[0]
+
+
+def _compare(state: Any, profile: Sequence[int], theirs: Any, ours: Any) -> None:
+    found, expected = _by_successor(ours), _by_successor(theirs)
+    for successor in found.keys() | expected.keys():
+        p, q = expected.get(successor, 0.0), found.get(successor, 0.0)
+        if not math.isclose(p, q, rel_tol=0, abs_tol=_TOLERANCE):
+            raise TranslationError(
+                f"in state {short_repr(state, 300)} with actions {list(profile)} it leads to {short_repr(successor, 300)} with "
+                f"probability {p:g}, the rules of world files say {q:g}"
+            )
+
+
+def _by_successor(transitions: Any) -> dict[Any, float]:
+    found: dict[Any, float] = {}
+    for probability, successor in transitions:
+        found[successor] = found.get(successor, 0.0) + float(probability)
+    return found
+
+
+def _difference(theirs: Any, ours: Any) -> str:
+    """The first part in which two states differ."""
+    for name, there, here in zip(("step", "agents", "mobile things", "things that change"), theirs, ours, strict=False):
+        if there != here:
+            return f"another one: {name} {short_repr(there, 200)}, by the rules of world files {short_repr(here, 200)}"
+    return f"{short_repr(theirs, 200)}, of another form than {short_repr(ours, 200)}"
