@@ -14,7 +14,7 @@ from empo_bi.dag.level_blocks import LevelBlocks, RestingBlock
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.runtime.cluster import Cluster
-from empo_bi.runtime.progress import LevelBar, level_bar
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import cluster_blocks as remote
 from empo_bi.sweep.cluster_blocks import SharedSetting, batch_of, batch_states, compute_block_batch, grouped, put_results
@@ -99,7 +99,7 @@ class Sweep:
         dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
         first = max(task.next_level for task in self.tasks)
         n_states = sum(dag.level_sizes[: first + 1])
-        with level_bar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
+        with LevelBar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
             if first < 0:  # somebody opens what is there, and rows of all levels would only take memory
                 for t in range(dag.horizon, -1, -1):
                     if self.after_level is not None:
