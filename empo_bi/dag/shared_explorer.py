@@ -77,7 +77,7 @@ class SharedExplorer(PythonExplorer):
             known=self.n_known,
             **transitions,
         )
-        going_on = body_S[~np.broadcast_to(piece.ended, body_S.shape)]
+        going_on = body_S[piece.goes_on_S]
         self._first = added.stop
         self._step += 1
         self._check_promise(piece, body_S, states, earlier)
@@ -90,7 +90,7 @@ class SharedExplorer(PythonExplorer):
 
     def _check_promise(self, piece: BodySlice, body_S: IndexArray, states: list[Any], earlier: Levels) -> None:
         """Ask again about one body that an earlier level expanded: its successors have to be the same but for the step."""
-        again = ~np.broadcast_to(piece.ended, body_S.shape)
+        again = piece.goes_on_S
         again[places_in(piece.members, as_array(piece.expanded))[1]] = False
         if not again.any():
             return

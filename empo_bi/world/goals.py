@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.types import KeyArray
-from empo_bi.world.encoding import State, StateCodec
+from empo_bi.world.encoding import StateCodec
 from empo_bi.world.layout import AGENT_SLOTS, CELL, StateLayout
+from empo_bi.world.model import State
 
 
 class PossibleGoal(ABC):
@@ -148,44 +149,38 @@ class ReachStatesGoal(PossibleGoal):
 # --- generators and samplers ------------------------------------------------------------------------------------------
 
 
-class PossibleGoalGenerator(ABC):
-    """Lists the goals that a human may have in a state, each with a weight, which is used without normalising."""
+class _OfWorld:
+    """Generators and samplers belong to a world, which their pickles leave out."""
 
     def __init__(self, env: Any = None, indexed: bool = False) -> None:
         self.env = self.world_model = env
         self.indexed = indexed
+
+    def set_world_model(self, world_model: Any) -> None:
+        self.env = self.world_model = world_model
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "env": None, "world_model": None}
+
+
+class PossibleGoalGenerator(_OfWorld, ABC):
+    """Lists the goals that a human may have in a state, each with a weight, which is used without normalising."""
 
     @abstractmethod
     def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         """Yield ``(goal, weight)``."""
 
-    def set_world_model(self, world_model: Any) -> None:
-        self.env = self.world_model = world_model
 
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "env": None, "world_model": None}
-
-
-class PossibleGoalSampler(ABC):
+class PossibleGoalSampler(_OfWorld, ABC):
     """Draws a goal for a human in a state. It matches a generator whose weights are probability times weight."""
-
-    def __init__(self, env: Any = None, indexed: bool = False) -> None:
-        self.env = self.world_model = env
-        self.indexed = indexed
 
     @abstractmethod
     def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
         """Draw ``(goal, weight)``."""
 
-    def set_world_model(self, world_model: Any) -> None:
-        self.env = self.world_model = world_model
-
     def get_smallest_pw(self) -> float | None:
         """The smallest product of probability and weight, None if unknown."""
         return None
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "env": None, "world_model": None}
 
 
 class TabularGoalGenerator(PossibleGoalGenerator):
@@ -289,9 +284,6 @@ class WorldGoalGenerator(PossibleGoalGenerator):
     def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         yield from zip(self.goals_of(human_agent_index), self.weights, strict=True)
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-
 
 class WorldGoalSampler(PossibleGoalSampler):
     """Draws from the goals of a world file, in proportion to their weights."""
@@ -389,5 +381,4 @@ def _agent_cells(layout: StateLayout, key_SW: KeyArray, agent: int) -> npt.NDArr
     if agent >= layout.n_agents:
         raise ValueError(f"a goal belongs to agent {agent}, but this world has agents 0 to {layout.n_agents - 1}")
     field = next(f for f in layout.fields if f.slot == agent * AGENT_SLOTS + CELL)
-    cells = (key_SW[:, field.word] >> np.uint64(field.shift)) & np.uint64((1 << field.width) - 1)
-    return cells.astype(np.int64)
+    return field.values(key_SW)
