@@ -233,9 +233,9 @@ class Overlay:
 
     # --- blocks -------------------------------------------------------------------------------------------------------
 
-    def _fit(self, text: str, room: float, size: int | None = None) -> str:
+    def _fit(self, text: str, room: float) -> str:
         """The text, cut if there is not enough room."""
-        measure = font(size or self._em).getlength
+        measure = font(self._em).getlength
         if measure(text) <= room:
             return text
         while text and measure(text + "...") > room:
