@@ -13,11 +13,7 @@ from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.level_members import successors_of
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.python_explorer import PythonExplorer
-from empo_bi.dag.python_world import (
-    PythonBlock,
-    expand_states,
-    is_terminal,
-)
+from empo_bi.dag.python_world import PythonBlock, expand_states, is_terminal
 from empo_bi.dag.slices import BodySlice, Rows, as_array, bodies_from, places_in, transitions_of
 from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.runtime.wording import short_repr

@@ -13,7 +13,7 @@ import numpy as np
 from empo_bi.dag.level_blocks import LevelBlocks, RestingBlock
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.runtime.blocks import active_cluster, map_blocks
-from empo_bi.runtime.cluster import Cluster
+from empo_bi.runtime.cluster import DaskCluster
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import cluster_blocks as remote
@@ -88,7 +88,7 @@ class Sweep:
     memory_limit: int | None = None
     after_block: Callable[[int], None] | None = None
     after_level: Callable[[int, int], None] | None = None
-    cluster: Cluster | None = field(default_factory=active_cluster)
+    cluster: DaskCluster | None = field(default_factory=active_cluster)
     _shared: SharedSetting | None = field(default=None, init=False)
 
     def run(self) -> None:
@@ -171,7 +171,7 @@ class Sweep:
         return map_blocks(compute, self.blocks.resting(level.t), workers)
 
     def _computed_elsewhere(
-        self, level: Level, tasks: Sequence[SolveTask], n_states: int, cluster: Cluster
+        self, level: Level, tasks: Sequence[SolveTask], n_states: int, cluster: DaskCluster
     ) -> Iterator[IndexArray]:
         if self._shared is None:
             self._shared = SharedSetting.of(self.tasks, self.setting, self._timing_model)

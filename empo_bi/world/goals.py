@@ -149,12 +149,16 @@ class ReachStatesGoal(PossibleGoal):
 # --- generators and samplers ------------------------------------------------------------------------------------------
 
 
-class _OfWorld:
-    """Generators and samplers belong to a world, which their pickles leave out."""
+class PossibleGoalGenerator(ABC):
+    """Lists the goals that a human may have in a state, each with a weight, which is used without normalising."""
 
     def __init__(self, env: Any = None, indexed: bool = False) -> None:
         self.env = self.world_model = env
         self.indexed = indexed
+
+    @abstractmethod
+    def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
+        """Yield ``(goal, weight)``."""
 
     def set_world_model(self, world_model: Any) -> None:
         self.env = self.world_model = world_model
@@ -163,24 +167,26 @@ class _OfWorld:
         return {**self.__dict__, "env": None, "world_model": None}
 
 
-class PossibleGoalGenerator(_OfWorld, ABC):
-    """Lists the goals that a human may have in a state, each with a weight, which is used without normalising."""
-
-    @abstractmethod
-    def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
-        """Yield ``(goal, weight)``."""
-
-
-class PossibleGoalSampler(_OfWorld, ABC):
+class PossibleGoalSampler(ABC):
     """Draws a goal for a human in a state. It matches a generator whose weights are probability times weight."""
+
+    def __init__(self, env: Any = None, indexed: bool = False) -> None:
+        self.env = self.world_model = env
+        self.indexed = indexed
 
     @abstractmethod
     def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
         """Draw ``(goal, weight)``."""
 
+    def set_world_model(self, world_model: Any) -> None:
+        self.env = self.world_model = world_model
+
     def get_smallest_pw(self) -> float | None:
         """The smallest product of probability and weight, None if unknown."""
         return None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "env": None, "world_model": None}
 
 
 class TabularGoalGenerator(PossibleGoalGenerator):
