@@ -153,12 +153,16 @@ class Dag:
         t = self._checked_level(t)
         if self.goals is None:
             return None
-        piece = self.levels.part(t, ATTAINED)
         if self.goals.is_stored:
+            piece = self.levels.part(t, ATTAINED)
             return self._stored_attainment(t, piece, as_array(piece.members))
         assert self.goals.fixed is not None
+        return self.attainment_of(self.goals.fixed, t)
+
+    def attainment_of(self, goals: FixedGoals, t: int) -> ByteArray:
+        """The same for any goals, which are asked about each state."""
         keys = self.keys(t)
-        return self.goals.fixed.rows(self.model.packed, piece.value, keys, self.states(t) if keys is None else None)
+        return goals.rows(self.model.packed, self.level_values[t], keys, self.states(t) if keys is None else None)
 
     def _stored_attainment(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:
         if not piece.attained_by_body or not self.shares_bodies:

@@ -129,12 +129,7 @@ class GoalColumns(Columns):
 
     def _of_level(self, t: int) -> ByteArray:
         found = self.dag.attained(t) if self._is_stored else None
-        if found is not None:
-            return found
-        keys = self.dag.keys(t)
-        return self._fixed.rows(
-            self.dag.model.packed, self.dag.level_values[t], keys, self.dag.states(t) if keys is None else None
-        )
+        return self.dag.attainment_of(self._fixed, t) if found is None else found
 
     def _of_bodies(self) -> ByteArray:
         """Bits of all bodies, computed once for all levels."""
