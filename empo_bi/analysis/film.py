@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.analysis.captions import Caption, captions_of
-from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, font, number
+from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, cut, font, number
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.runtime.atomic_write import atomic_write, checked_place
 from empo_bi.runtime.extras import import_optional
@@ -226,16 +226,7 @@ def _wrapped(texts: list[str], room: int, size: int) -> list[str]:
                 longer = part
             line = longer
         lines.append(line)
-    return [_cut(line, room, size) for line in lines]
-
-
-def _cut(text: str, room: int, size: int) -> str:
-    measure = font(size).getlength
-    if measure(text) <= room:
-        return text
-    while text and measure(text + "...") > room:
-        text = text[:-1]
-    return text + "..."
+    return [cut(line, room, size) for line in lines]
 
 
 def picture_of(model: Model, state: Any, tile: int) -> Picture:

@@ -21,11 +21,11 @@ from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.types import FloatArray, IndexArray
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
 
-Others = str | State  # "reached", "mean", or a state
+Others = str | GridState  # "reached", "mean", or a state
 ROUNDING = 1e-9  # relative to the largest number of two maps; smaller differences are shown as 0
 
 

@@ -147,7 +147,7 @@ def _content(world: GridWorld) -> Json:
     return {
         "title": spec.name,
         "file": spec.origin,
-        "purpose": _purpose(spec.origin),
+        "purpose": _purpose(Path(spec.origin)),
         "width": spec.width,
         "height": spec.height,
         "map": world.to_text().split("\n"),
@@ -164,12 +164,10 @@ def _content(world: GridWorld) -> Json:
     }
 
 
-def _purpose(origin: str) -> str:
-    """The comment at the top of a YAML file."""
-    path = Path(origin)
-    lines = path.read_text(encoding="utf-8-sig").splitlines() if path.suffix in (".yaml", ".yml") and path.is_file() else []
-    n = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    return " ".join(line.lstrip("# ").rstrip() for line in lines[:n])
+def _purpose(path: Path) -> str:
+    from empo_bi.worlds import comment_at_top
+
+    return comment_at_top(path) if path.suffix in (".yaml", ".yml") and path.is_file() else ""
 
 
 def _description(content: Json) -> str:

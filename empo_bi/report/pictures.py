@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.png import png_bytes
 from empo_bi.world.render import Cell, cells_of, paint
@@ -48,7 +48,7 @@ def data_url(picture: npt.NDArray[np.uint8]) -> str:
     return "data:image/png;base64," + base64.b64encode(png_bytes(picture)).decode("ascii")
 
 
-def pictures_of(world: GridWorld, states: Sequence[State]) -> Pictures:
+def pictures_of(world: GridWorld, states: Sequence[GridState]) -> Pictures:
     """Pictures of some states, each as its differences from the first."""
     spec, known = world.world_spec, dict[Cell, int]()
     start, cells, shown = [0], list[int](), list[int]()

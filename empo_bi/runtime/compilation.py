@@ -75,9 +75,9 @@ class Compilations:
             self._depth += 1
 
     def _new_bar(self, dispatcher: Any) -> CompilationBar:
-        from empo_bi.runtime.progress import compilation_bar  # imports tqdm and psutil, only needed if something compiles
+        from empo_bi.runtime.progress import CompilationBar  # imports tqdm and psutil, only needed if something compiles
 
-        return compilation_bar(f"compiling {words_for(dispatcher)}, once per installation", self._n_known)
+        return CompilationBar(f"compiling {words_for(dispatcher)}, once per installation", self._n_known)
 
     def end(self, dispatcher: Any) -> None:
         """It has succeeded or failed."""

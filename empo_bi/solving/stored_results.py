@@ -13,14 +13,7 @@ from empo_bi.solving import result_content
 from empo_bi.solving.options import Storage
 from empo_bi.solving.problem import Problem
 from empo_bi.solving.result_content import ResultContent
-from empo_bi.store.solution_folders import (
-    ARCHIVES,
-    SolutionFolders,
-    are_same,
-    has_folder,
-    inside,
-    write_archive,
-)
+from empo_bi.store.solution_folders import ARCHIVES, SolutionFolders, are_same, has_folder, inside, write_archive
 from empo_bi.store.solved_levels import SolvedLevels
 from empo_bi.sweep.phases import Setting
 from empo_bi.types import Json

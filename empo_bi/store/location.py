@@ -22,6 +22,7 @@ from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, St
 from empo_bi.runtime.ordinary_files import refuse_link, refuse_links_in
 from empo_bi.store.format_names import is_half_a_file
 from empo_bi.store.lock import WriterLock
+from empo_bi.store.write_errors import opening_url
 
 TEMPORARY_PREFIX = "empo_bi-dag-"
 ROOM_NEEDED = 200_000_000  # bytes free before a temporary store is begun
@@ -231,14 +232,9 @@ def place_of(store: Any, name: str = "store") -> Place:
 
 
 def _remote(url: str) -> Store:
-    try:
+    with opening_url(url):
         # Only a disk has folders that have to be made.
         return FsspecStore.from_url(url, storage_options={"auto_mkdir": True} if url.startswith("local://") else None)
-    except ImportError as error:
-        raise StoreError(f"{url}: URLs need the package fsspec, and one for the kind of place: pip install 'empo-bi[remote]'"
-                         f" ({error})") from error  # fmt: skip
-    except Exception as error:  # of any file system that fsspec knows
-        raise StoreError(f"{url}: cannot be opened ({type(error).__name__}: {error})") from error
 
 
 def _read_only(store: Store) -> Store:

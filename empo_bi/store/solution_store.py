@@ -229,7 +229,7 @@ class SolutionStore(LevelledStore):
         return about
 
     def has(self, t: int, name: str) -> bool:
-        self._wait()
+        self._collect()
         return name in self._marker(t)["arrays"]
 
     @property

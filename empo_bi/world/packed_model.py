@@ -21,7 +21,7 @@ RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys 
 
 _OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {
     "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
-    "observation_space", "layout", "tables", "codec", "_profiles", "_step_count", "_key", "_row",
+    "observation_space", "layout", "tables", "codec", "_step_count", "_key", "_row",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from empo_bi.world import codes
 from empo_bi.world.codes import ALL_SIDES, DIRECTION_VECTORS, CellCode, Kind
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.spec import WorldSpec
 
 Image = npt.NDArray[np.uint8]
@@ -49,7 +49,7 @@ _LAVA, _GLOW, _SAND, _CRACK = (232, 84, 20), (255, 208, 80), (222, 198, 156), (1
 _LEAF, _TWIG, _WOOD, _STONE = (72, 140, 52), (128, 140, 84), (190, 134, 76), (122, 114, 108)
 
 
-def draw(spec: WorldSpec, state: State, *, tile: int = 32) -> Image:
+def draw(spec: WorldSpec, state: GridState, *, tile: int = 32) -> Image:
     """Picture of a state: ``(height * tile, width * tile, 3)`` uint8.
 
     Parameters
@@ -68,20 +68,15 @@ def draw(spec: WorldSpec, state: State, *, tile: int = 32) -> Image:
     return picture.reshape(spec.height * tile, spec.width * tile, 3)
 
 
-def cells_of(spec: WorldSpec, state: State) -> dict[tuple[int, int], Cell]:
+def cells_of(spec: WorldSpec, state: GridState) -> dict[tuple[int, int], Cell]:
     """What each cell (x, y) of a state shows; cells can be compared, counted and painted."""
     return {place: tuple(layers) for place, layers in _layers_by_cell(spec, state).items()}
-
-
-def paint(cell: Cell, tile: int) -> Image:
-    """The picture of one cell, (tile, tile, 3) uint8; read-only, since it is cached."""
-    return _paint_cell(cell, tile)
 
 
 # --- what a cell shows ------------------------------------------------------------------------------------------------
 
 
-def _layers_by_cell(spec: WorldSpec, state: State) -> dict[tuple[int, int], list[Layer]]:
+def _layers_by_cell(spec: WorldSpec, state: GridState) -> dict[tuple[int, int], list[Layer]]:
     """Layers of every cell, from the ground up."""
     _, agents, mobile, mutable = state
     flags = {(x, y): values for _, x, y, *values in mutable}
@@ -112,8 +107,8 @@ def _map_layers(code: CellCode, flags: Sequence[object]) -> list[Layer]:
 
 
 @lru_cache(maxsize=1024)
-def _paint_cell(layers: Cell, size: int) -> Image:
-    """The picture of one cell, ``(size, size, 3)``; read-only, since callers share it."""
+def paint(layers: Cell, size: int) -> Image:
+    """The picture of one cell, (size, size, 3) uint8; read-only, since callers share it."""
     centres = (np.arange(size) + 0.5) / size
     x, y = np.meshgrid(centres, centres)
     tile = _Tile(np.full((size, size, 3), _FLOOR, dtype=np.float64), x, y, 1 / size)
