@@ -26,6 +26,7 @@ from empo_bi.world.as_model import Model
 
 TILE = 48
 SHEET_TILE = 32
+MOST_PIXELS, MOST_SHEET_PIXELS = 4_000_000, 100_000_000  # of a frame, and of a picture of all steps, by default
 SIDE = 8  # tiles; smaller pictures of Python worlds are enlarged up to this size
 VIDEO_RATE = 20  # frames per second; each step is shown for a whole number of frames
 LAST = 3  # how many times longer the last frame of an episode is shown
@@ -110,7 +111,7 @@ def save_film(
     if suffix == ".mp4":
         import_optional("imageio", "movies"), import_optional("av", "movies")
     import_optional("PIL.Image", "analysis")
-    film = _Film(rollouts, list(episodes), tile or (SHEET_TILE if suffix == ".png" else TILE), overlay)
+    film = _Film(rollouts, list(episodes), tile or _usual_tile(rollouts, list(episodes), suffix), overlay)
     with atomic_write(path) as unfinished:
         if suffix == ".png":
             _write_png(unfinished, film.sheet(columns))
@@ -119,6 +120,16 @@ def save_film(
         else:
             _write_mp4(unfinished, *film.shots(columns), seconds_per_step)
     return path
+
+
+def _usual_tile(rollouts: Rollouts, episodes: Sequence[int], suffix: str) -> int:
+    """Pixels of a cell if nobody asks for others: fewer for large maps, so that memory suffices."""
+    grid, usual = rollouts.solution.model.grid, SHEET_TILE if suffix == ".png" else TILE
+    if grid is None:
+        return usual
+    n_at_once = sum(len(rollouts.states(i)) for i in episodes) if suffix == ".png" else len(episodes)
+    most = MOST_SHEET_PIXELS if suffix == ".png" else MOST_PIXELS
+    return max(1, min(usual, math.isqrt(most // (grid.world_spec.width * grid.world_spec.height * max(1, n_at_once)))))
 
 
 class _Film:

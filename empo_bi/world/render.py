@@ -12,7 +12,7 @@ in units of a tile's side. Coverage of a pixel follows from its distance, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -31,6 +31,7 @@ Distance = npt.NDArray[np.float64]
 Colour = tuple[float, float, float]
 Point = tuple[float, float]
 Layer = tuple[Any, ...]  # a kind, then the arguments of its painter
+Place = tuple[int, int]
 Cell = tuple[Layer, ...]  # from the ground up; equal cells look the same
 
 # Hues, and as far as possible lightnesses, that also differ for the colour-blind.
@@ -68,26 +69,35 @@ def draw(spec: WorldSpec, state: GridState, *, tile: int = 32) -> Image:
     return picture.reshape(spec.height * tile, spec.width * tile, 3)
 
 
-def cells_of(spec: WorldSpec, state: GridState) -> dict[tuple[int, int], Cell]:
-    """What each cell (x, y) of a state shows; cells can be compared, counted and painted."""
-    return {place: tuple(layers) for place, layers in _layers_by_cell(spec, state).items()}
+def cells_of(spec: WorldSpec, state: GridState, places: Iterable[Place] | None = None) -> dict[Place, Cell]:
+    """What each cell (x, y) of a state, or each of some, shows; cells can be compared, counted and painted."""
+    if places is None:
+        places = ((x, y) for y in range(spec.height) for x in range(spec.width))
+    return {place: tuple(layers) for place, layers in _layers_by_cell(spec, state, places).items()}
+
+
+def places_that_differ(state: GridState, other: GridState) -> list[Place]:
+    """Cells, row by row, that may look different in two states: those of agents and of things that move or have flags."""
+    entries = [(x, y) for _, agents, _, _ in (state, other) for x, y, *_ in agents]
+    entries += [(x, y) for _, _, mobile, mutable in (state, other) for _, x, y, *_ in (*mobile, *mutable)]
+    return sorted(set(entries), key=lambda place: place[::-1])
 
 
 # --- what a cell shows ------------------------------------------------------------------------------------------------
 
 
-def _layers_by_cell(spec: WorldSpec, state: GridState) -> dict[tuple[int, int], list[Layer]]:
-    """Layers of every cell, from the ground up."""
+def _layers_by_cell(spec: WorldSpec, state: GridState, places: Iterable[Place]) -> dict[Place, list[Layer]]:
+    """Layers of some cells, from the ground up; agents and things elsewhere are left out."""
     _, agents, mobile, mutable = state
     flags = {(x, y): values for _, x, y, *values in mutable}
-    layers = {
-        (x, y): _map_layers(code, flags.get((x, y), [])) for y, row in enumerate(spec.cells) for x, code in enumerate(row)
-    }
+    layers = {(x, y): _map_layers(spec.cells[y][x], flags.get((x, y), [])) for x, y in places}
     for kind, x, y, *colour in mobile:
-        layers[x, y].append((Kind[kind.upper()], *colour))
+        if (x, y) in layers:
+            layers[x, y].append((Kind[kind.upper()], *colour))
     for agent, (x, y, direction, terminated, _, paused, *carried, forced) in zip(spec.agents, agents, strict=True):
         load = (Kind[carried[0].upper()], carried[1]) if carried[0] else None
-        layers[x, y].append((Kind.AGENT, agent.colour, direction, terminated, paused, load, forced is not None))
+        if (x, y) in layers:
+            layers[x, y].append((Kind.AGENT, agent.colour, direction, terminated, paused, load, forced is not None))
     return layers
 
 
