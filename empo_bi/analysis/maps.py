@@ -45,7 +45,7 @@ class CellMap:
     scale : label of the colour scale, with symbol or unit; "" to use ``quantity``
     goal : the goal that the number is about, if any
     is_change : whether this is the difference of two maps
-    rounding : differences up to this are rounding errors, see :meth:`rounded_off`; 0 for maps that are no differences
+    rounding : differences up to this are rounding errors, see :meth:`rounded_off`; 0 for maps that are not differences
     """
 
     world: GridWorld

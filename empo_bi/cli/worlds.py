@@ -25,7 +25,7 @@ _FACING = ("east", "south", "west", "north")
 
 
 class ListsByDefault(click.Group):
-    """A first word that is no command of this group is a pattern for ``list``."""
+    """A first word that is not a command of this group is a pattern for ``list``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)

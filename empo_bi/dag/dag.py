@@ -208,7 +208,7 @@ class Dag:
         try:
             places = self._book.find(state)
         except TypeError as error:
-            raise InvalidStateError(f"{short_repr(state)} is no state: {error}") from error
+            raise InvalidStateError(f"{short_repr(state)} is not a state: {error}") from error
         for t, body in places:
             if 0 <= t <= self.horizon:
                 inside, place = places_in(self.levels.members(t), np.array([body], dtype=np.int64))
@@ -217,7 +217,7 @@ class Dag:
         raise InvalidStateError(f"{state!r} cannot be reached" + ("" if self.is_finished else " on the levels found so far"))
 
     def bodies_of(self, state: Any) -> list[int]:
-        """The number of the body of a state, in a list; none if it is no state of this DAG."""
+        """The number of the body of a state, in a list; none if it is not a state of this DAG."""
         return [body for _, body in self._book.find(state)]
 
     def index_of(self, state: Any) -> int:
@@ -347,7 +347,7 @@ def _leaves(thing: Any) -> int:
 class GoalTable:
     """Whose goals the attainment bits are about: ``names[h][g]``, and the goals themselves where they are at hand.
 
-    ``is_stored`` tells whether the bits are in the slices; otherwise they are computed when a level is read.
+    ``is_stored`` says whether the bits are in the slices; otherwise they are computed when a level is read.
     """
 
     def __init__(self, humans: list[int], names: list[list[str]], fixed: FixedGoals | None, *, is_stored: bool) -> None:

@@ -1,4 +1,4 @@
-"""Worlds written in Python of whose levels nobody tells: all is explored, then a state's level is its longest path."""
+"""Worlds written in Python without levels of their own: all is explored, then a state's level is its longest path."""
 
 from __future__ import annotations
 

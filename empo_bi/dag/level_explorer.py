@@ -1,4 +1,4 @@
-"""Worlds written in Python whose levels the user's ``level_fct`` tells; only states of levels to come are remembered."""
+"""Worlds written in Python whose levels the user's ``level_fct`` gives; only states of levels to come are remembered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from empo_bi.world.as_model import Model
 
 
 class LevelExplorer(PythonExplorer):
-    """Levels as ``level_fct`` tells. A level's states are all known once the levels below it have been expanded."""
+    """Levels as ``level_fct`` gives them. A level's states are all known once the levels below it have been expanded."""
 
     levels_are = "given"
 

@@ -96,7 +96,7 @@ class GoalColumns(Columns):
         return h * self.n_goals + self._column[h][goal]
 
     def key(self) -> str | None:
-        """Tells these goals from others, also in another process; None if that cannot be told."""
+        """Identifies these goals, also in another process; None if that is unknown."""
         if not self.is_fixed:
             return key_of(self.generator)
         goals = self._fixed.key()

@@ -120,7 +120,7 @@ def quiet_unless_shown(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def words_for(dispatcher: Any) -> str:
-    """What a function of this package is for, told by the room it belongs to."""
+    """What a function of this package is for, by the room it belongs to."""
     _, _, rest = dispatcher.py_func.__module__.partition(".")
     return _WORDS.get(rest.partition(".")[0], dispatcher.py_func.__name__)
 

@@ -88,7 +88,7 @@ def enumerate_dag(
         result does not depend on it.
     memory_limit : int, float or str, optional
         ``"2GB"``, a number of bytes, or a fraction of the memory that is available. Sizes of blocks and caches follow, and
-        where that is not enough, an error tells before the memory is taken.
+        where that is not enough, an error says so before the memory is taken.
     precision : "float16", "float32", "float64" or "exact"
         How probabilities rest. Rows are renormalised when read; in float16 they are then exact to a relative 0.1%, and
         exact where they are halves, quarters and so on or all the same. Where some are too small for the type, a level
@@ -101,7 +101,7 @@ def enumerate_dag(
         Stop with an error when more states (of a gridworld: bodies, states but for the step) than this are found. For Python
         worlds the default is ten million, in case they never end.
     progress : bool
-        Show a bar, or lines where stderr is no terminal, for anything over a second or two.
+        Show a bar, or lines where stderr is not a terminal, for anything over a second or two.
     monitor : MemoryMonitor, optional
         Gives back caches, waits or stops when the machine's memory is short.
     memory_profile : MemoryProfiler, optional

@@ -25,7 +25,7 @@ def archive_folder(storage: Storage, phase_2: bool) -> Path:
 
 @dataclass(frozen=True)
 class StoredResults:
-    """The places of all sets of parameters. Sets are told by their numbers."""
+    """The places of all sets of parameters. Sets go by their numbers."""
 
     problem: Problem
     dag: Dag

@@ -18,7 +18,7 @@ CHUNK_BYTES = 4 << 20  # large enough to stream, small enough to compress in the
 
 @dataclass(frozen=True)
 class StoreKind:
-    """What tells one kind of store from another: its format, its names, and the words of its messages."""
+    """What distinguishes one kind of store from another: its format, its names, and the words of its messages."""
 
     format: str
     version: int

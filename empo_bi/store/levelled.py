@@ -63,7 +63,7 @@ class LevelledStore(ABC):
     @staticmethod
     @abstractmethod
     def check_manifest(manifest: Json) -> None:
-        """Raise :class:`FormatError` for what is no manifest of this kind."""
+        """Raise :class:`FormatError` for what is not a manifest of this kind."""
 
     @abstractmethod
     def check_content(self, asked: Json) -> None:
@@ -108,7 +108,7 @@ class LevelledStore(ABC):
 
     @classmethod
     def _opened_or_created(cls, place: Place, manifest: Json, make: Make[Self], *, overwrite: bool) -> Self:
-        """A store with the content that ``manifest`` tells: a finished one for reading, one to continue, or a new one."""
+        """A store with the content that ``manifest`` describes: finished, for reading; to be continued; or new."""
         with reporting(place.name):
             if (found := cls._complete(place, manifest, make, overwrite)) is not None:
                 found.tidy()
@@ -292,7 +292,7 @@ class LevelledStore(ABC):
 
     def close(self) -> None:
         """Give back memory and lock. What was committed stays, except that a temporary store is removed."""
-        with contextlib.suppress(Exception):  # an error in writing was told, or is less than the one that led here
+        with contextlib.suppress(Exception):  # an error in writing was raised, or is less than the one that led here
             self._collect()
         self._is_closed = True
         self._stop_writing()

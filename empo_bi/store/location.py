@@ -279,7 +279,7 @@ def reclaim(parent: Path) -> list[Path]:
 
 
 def nbytes_of(place: Place) -> int | None:
-    """Bytes on disk, None where that cannot be told cheaply."""
+    """Bytes on disk, None where finding out would be slow."""
     if place.zip_file is not None and place.zip_file.exists():
         return place.zip_file.stat().st_size
     if place.folder is None:
@@ -288,7 +288,7 @@ def nbytes_of(place: Place) -> int | None:
 
 
 def bytes_by_array(place: Place) -> dict[str, int] | None:
-    """Bytes on disk of all arrays of a name, ``level_00003/NAME/...``; None where that cannot be told cheaply."""
+    """Bytes on disk of all arrays of a name, ``level_00003/NAME/...``; None where finding out would be slow."""
     if place.zip_file is not None and place.zip_file.exists():
         with zipfile.ZipFile(place.zip_file) as packed:
             files = [(info.filename, info.compress_size) for info in packed.infolist()]

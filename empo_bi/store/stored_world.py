@@ -26,7 +26,7 @@ def remembered_world(mapping: Any, where: str) -> GridWorld:
     if not isinstance(mapping, dict) or len(json.dumps(mapping)) > MOST_BYTES:
         raise DamagedStoreError(f"{where}: its world is {short_repr(mapping, 40)}, not that of a world file; make it anew")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WorldWarning)  # they were told when it was made
+        warnings.simplefilter("ignore", WorldWarning)  # they were given when it was made
         try:
             return load_world(mapping)
         except (EmpoError, ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:

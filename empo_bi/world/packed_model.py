@@ -54,7 +54,7 @@ class GridModel(PackedModel):
     """A gridworld: its compiled tables tell it from others, and it has a map."""
 
     world: GridWorld
-    may_remember = False  # what is left on it is no part of its tables
+    may_remember = False  # what is left on it is not part of its tables
 
     # --- identity -----------------------------------------------------------------------------------------------------
 

@@ -430,8 +430,8 @@ def test_both_phases_are_needed() -> None:
         (events.agent_in(3, (2, 2)), "agents 0 to 2"),
         (events.by_fields(lambda fields: fields.direction(0)), "int64 of shape .* expected one boolean each"),
         (events.by_fields(lambda fields: True), "expected one boolean each"),
-        (7, "7 is no event"),
-        (At, "is no event"),
+        (7, "7 is not an event"),
+        (At, "is not an event"),
     ],
 )
 def test_events_that_cannot_be(event: Any, message: str) -> None:
