@@ -93,8 +93,8 @@ def indicator_of(event: Event, dag: Dag) -> Indicator:
         fields_of = dag.model.fields
         if fields_of is None:
             raise TypeError(
-                f"{event!r} is computed from the fields of a gridworld, and {short_repr(dag.world)} is not one; give a goal, "
-                "or a function of a state"
+                f"{event!r} is computed from the fields of a gridworld, and {short_repr(dag.world)} is not one; give a "
+                "goal, or a function of a state"
             )
         return _by_body(dag, lambda key_BW: event(fields_of(key_BW)))
     packed = dag.model.packed

@@ -445,7 +445,7 @@ def test_areas_are_cells_or_rectangles() -> None:
 
 
 def test_fields_are_those_of_gridworlds() -> None:
-    with pytest.raises(TypeError, match="told from the fields of a gridworld"):
+    with pytest.raises(TypeError, match="computed from the fields of a gridworld"):
         first_of(solve(TwoSteps(), **EXACT), [LEFT])
 
 
