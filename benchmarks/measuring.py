@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -133,3 +134,23 @@ def notes(*texts: str) -> str:
 
 def wanted(is_met: bool, what: str) -> str:
     return f"wanted: {what}{'' if is_met else ', NOT MET'}"
+
+
+def obvious_bytes(n_states: int, n_profiles: int, n_transitions: int, n_columns: int) -> Mapping[str, int]:
+    """Bytes that the obvious data structures would take: dictionaries, tuples and small arrays.
+
+    Parameters
+    ----------
+    n_transitions : successors of all (state, profile) pairs together
+    n_columns : (human, goal) pairs
+    """
+    per_pair = n_transitions / max(1, n_states * n_profiles)  # successors of a (state, profile) pair
+    number, slot = sys.getsizeof(1.0), 8  # an object, and a place in a list, tuple or dictionary that refers to one
+    two_lists = 2 * (sys.getsizeof([]) + per_pair * slot) + per_pair * (number + sys.getsizeof(10**6))
+    one_transition = sys.getsizeof((1, 2, 3)) + two_lists + slot  # (profile, [probabilities], [successors])
+    entry = 104 / (2 / 3)  # of a dictionary: hash, key, value and index, two thirds full
+    array = 112 + slot * per_pair  # a numpy array, one number per successor
+    return {
+        "transition tuples": int(n_states * n_profiles * one_transition),
+        "dictionary of attainment arrays": int(n_states * n_profiles * n_columns * (entry + array)),
+    }

@@ -21,10 +21,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from measuring import OtherWork, Table
+from measuring import OtherWork, Table, obvious_bytes
 
 from empo_bi import EmpoError, Params, TooManyStatesError, load_world, solve, worlds
-from empo_bi.memory.storage_report import Account, MemoryReport, obvious_bytes
+from empo_bi.memory.storage_report import Account, MemoryReport
 from empo_bi.runtime.byte_sizes import as_text
 
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99, zeta=2.0, eta=1.1)

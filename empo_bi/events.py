@@ -32,7 +32,7 @@ Indicator = Callable[[int, IndexArray], BoolArray]  # level, places of M states 
 
 @dataclass(frozen=True)
 class FieldsEvent:
-    """An event of a gridworld that is told from :class:`StateFields`: ``function(fields)`` is (S,) booleans."""
+    """An event of a gridworld that is computed from :class:`StateFields`: ``function(fields)`` is (S,) booleans."""
 
     function: Callable[[StateFields], Any]
     name: str = "by_fields"
@@ -93,8 +93,8 @@ def indicator_of(event: Event, dag: Dag) -> Indicator:
         fields_of = dag.model.fields
         if fields_of is None:
             raise TypeError(
-                f"{event!r} is told from the fields of a gridworld, and {short_repr(dag.world)} is none; give a goal, or a "
-                "function of a state"
+                f"{event!r} is computed from the fields of a gridworld, and {short_repr(dag.world)} is not one; give a "
+                "goal, or a function of a state"
             )
         return _by_body(dag, lambda key_BW: event(fields_of(key_BW)))
     packed = dag.model.packed
@@ -102,7 +102,7 @@ def indicator_of(event: Event, dag: Dag) -> Indicator:
         return _by_body(dag, lambda key_BW: packed.attainment(0, key_BW, [event])[:, 0])
     ask = getattr(event, "is_achieved", event)
     if not callable(ask) or isinstance(event, type):
-        raise TypeError(f"{short_repr(event)} is no event; give a goal, one of empo_bi.events, or a function of a state")
+        raise TypeError(f"{short_repr(event)} is not an event; give a goal, one of empo_bi.events, or a function of a state")
 
     def by_state(t: int, place_M: IndexArray) -> BoolArray:
         return np.fromiter((_truth(ask(state), event) for state in dag.states(t, place_M)), np.bool_, len(place_M))

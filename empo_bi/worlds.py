@@ -6,6 +6,7 @@ True
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from pathlib import Path
 
@@ -50,9 +51,10 @@ def purpose(name: str) -> str:
         raise WorldNotFoundError(
             f"no shipped world is called {name!r}.{hint} empo_bi.worlds.available(), or the command empo-bi worlds, has all"
         )
-    words = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            break
-        words.append(line.lstrip("# ").rstrip())
-    return " ".join(words)
+    return comment_at_top(path)
+
+
+def comment_at_top(path: Path) -> str:
+    """What the comment at the top of a world file says, in one line."""
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    return " ".join(line.lstrip("# ").rstrip() for line in itertools.takewhile(lambda line: line.startswith("#"), lines))

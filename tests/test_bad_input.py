@@ -348,7 +348,7 @@ class Stepper(WorldModel):
 
 
 class Told(Ring):
-    """A world that cannot be told from others, since it holds a function."""
+    """A world that cannot be distinguished from others, since it holds a function."""
 
     def __init__(self, push: Callable[[Any], int]) -> None:
         super().__init__()

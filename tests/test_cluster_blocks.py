@@ -163,8 +163,8 @@ def test_a_set_that_wants_wider_tables_is_given_up_on_the_cluster_too(on_cluster
         found = solve(world, [STEEP, MILD], progress=False)
     for ours, theirs in zip(found, expected, strict=True):
         assert_same(ours, theirs)
-        assert ours._setting.precision == theirs._setting.precision
-    assert [solution._setting.precision.work for solution in found] == ["float64", "float32"]
+        assert ours.setting.precision == theirs.setting.precision
+    assert [solution.setting.precision.work for solution in found] == ["float64", "float32"]
 
 
 def test_a_state_without_power_is_named_as_in_one_process(on_cluster: OnCluster) -> None:

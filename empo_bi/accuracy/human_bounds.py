@@ -1,4 +1,4 @@
-"""Phase 1 with bounds of errors, compiled; ``arithmetic`` tells what they are."""
+"""Phase 1 with bounds of errors, compiled; see ``arithmetic``."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from empo_bi.problem.callbacks import beliefs_of, joint_policies_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.error_bounds import QUANTITIES
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.sweep.formulas import step_weight
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, BlockInputs, put_terminal
@@ -50,7 +50,7 @@ class ErrorPass:
         dag = self.solution.dag
         rows = rows_of(dag)
         found = {name: np.zeros(dag.horizon + 1) for name in self._quantities()}
-        with level_bar("bounds of errors", dag.horizon + 1, True, n_states=dag.n_states) as bar:
+        with LevelBar("bounds of errors", dag.horizon + 1, True, n_states=dag.n_states) as bar:
             for t in range(dag.horizon, -1, -1):
                 for name, bound in self._level(t, rows).items():
                     found[name][t] = bound

@@ -1,4 +1,4 @@
-"""Phase 2 with bounds of errors, compiled; ``arithmetic`` tells what they are."""
+"""Phase 2 with bounds of errors, compiled; see ``arithmetic``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def robot_bounds_of_values(  # type: ignore[no-untyped-def]
     q_R, dq_R, w_R, dw_R, joint_U, others_HU, dm_HA, action_UH, at_J, succ_K, prob_K, discount_K, span_K, vr, vr_error,
     slack, profile_UR, is_given, v_U, c_A,
 ):  # fmt: skip
-    r"""``q_R``: :math:`Q_r` with bounds, and the weights ``w_R`` of durations where these are told."""
+    r"""``q_R``: :math:`Q_r` with bounds, and the weights ``w_R`` of durations where these are given."""
     U, R = profile_UR.shape
     H, A = dm_HA.shape
     turned = 0.0

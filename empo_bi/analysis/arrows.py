@@ -60,13 +60,13 @@ class ArrowMap:
 
     @property
     def stays_YX(self) -> FloatArray:
-        """(height, width), the probability of actions that are no movement, such as ``still``; nan as in ``action_YXA``."""
+        """(height, width), the probability of actions that are not movements, such as ``still``; nan as ``action_YXA``."""
         no_movement = [name not in TURNS for name in self.world.action_names]
         return self.action_YXA[:, :, no_movement].sum(axis=2)
 
 
 def headings(action_names: list[str]) -> FloatArray:
-    """(4, A, 2), the heading of each action for each direction that the agent may face; 0 if it is no movement."""
+    """(4, A, 2), the heading of each action for each direction that the agent may face; 0 if it is not a movement."""
     heading_DA2 = np.zeros((4, len(action_names), 2))
     for a, name in enumerate(action_names):
         if name in TURNS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,49 +95,52 @@ def captions_of(rollouts: Rollouts, i: int) -> list[Caption]:
         raise IndexError(f"episode {i}: episodes are numbered 0 to {len(rollouts) - 1}")
     solution, states = rollouts.solution, rollouts.states(i)
     pursued = PursuedGoals.of(solution.goal_columns, rollouts.goals)
-    names = solution.model.action_names
-    n_steps = len(states) - 1
     attained_HG = np.zeros((len(solution.humans), solution.goal_columns.n_goals), dtype=bool)
     found = []
-    for k, state in enumerate(states):
+    for k in range(len(states)):
         t, place = int(rollouts.level_NT[i, k]), int(rollouts.place_NT[i, k])
-        report = solution.at(state)
         now_HG = bits_of(solution.goal_columns.attained(t, np.array([place])), attained_HG.size).reshape(attained_HG.shape)
         attained_HG = attained_HG | now_HG
-        did, p_actions, p_outcome = {}, 1.0, 1.0
-        if k > 0:
-            before = int(rollouts.level_NT[i, k - 1]), int(rollouts.place_NT[i, k - 1])
-            actions = rollouts.action_NTI[i, k - 1].tolist()
-            did = {agent: names[action] for agent, action in enumerate(actions)}
-            p_actions = _probability_of_actions(solution, before, int(rollouts.profile_NT[i, k - 1]), pursued)
-            p_outcome = _probability_of_outcome(solution.model, states[k - 1], actions, state)
-        following = rollouts.action_NTI[i, k].tolist() if k < n_steps else None
-        notes = _notes(solution, report.goals, attained_HG)
-        found.append(
-            Caption(
-                state=state,
-                step=k,
-                n_steps=n_steps,
-                did=did,
-                p_actions=p_actions,
-                p_outcome=p_outcome,
-                robots=[
-                    (tuple(names[action] for action in profile), p)
-                    for profile, p in sorted(report.robot_policy.items(), key=lambda item: -item[1])
-                ],
-                next_robots=None if following is None else tuple(names[following[robot]] for robot in solution.robots),
-                power=report.power,
-                attained={
-                    human: [goal for goal, is_attained in zip(solution.goals[human], now_HG[h], strict=False) if is_attained]
-                    for h, human in enumerate(solution.humans)
-                },
-                goals=notes,
-                pursued={
-                    human: _pursued(solution, human, goal, notes, attained_HG) for human, goal in rollouts.goals.items()
-                },
-            )
-        )
+        found.append(_caption(rollouts, i, k, states, pursued, now_HG, attained_HG))
     return found
+
+
+def _caption(
+    rollouts: Rollouts, i: int, k: int, states: Sequence[Hashable], pursued: PursuedGoals, now_HG: BoolArray,
+    attained_HG: BoolArray,
+) -> Caption:  # fmt: skip
+    """The caption of state ``k``, where goals are attained ``now_HG``, and were attained by then."""
+    solution, n_steps = rollouts.solution, len(states) - 1
+    report, names = solution.at(states[k]), solution.model.action_names
+    did, p_actions, p_outcome = {}, 1.0, 1.0
+    if k > 0:
+        before = int(rollouts.level_NT[i, k - 1]), int(rollouts.place_NT[i, k - 1])
+        actions = rollouts.action_NTI[i, k - 1].tolist()
+        did = {agent: names[action] for agent, action in enumerate(actions)}
+        p_actions = _probability_of_actions(solution, before, int(rollouts.profile_NT[i, k - 1]), pursued)
+        p_outcome = _probability_of_outcome(solution.model, states[k - 1], actions, states[k])
+    following = rollouts.action_NTI[i, k].tolist() if k < n_steps else None
+    notes = _notes(solution, report.goals, attained_HG)
+    return Caption(
+        state=states[k],
+        step=k,
+        n_steps=n_steps,
+        did=did,
+        p_actions=p_actions,
+        p_outcome=p_outcome,
+        robots=[
+            (tuple(names[action] for action in profile), p)
+            for profile, p in sorted(report.robot_policy.items(), key=lambda item: -item[1])
+        ],
+        next_robots=None if following is None else tuple(names[following[robot]] for robot in solution.robots),
+        power=report.power,
+        attained={
+            human: [goal for goal, is_attained in zip(solution.goals[human], now_HG[h], strict=False) if is_attained]
+            for h, human in enumerate(solution.humans)
+        },
+        goals=notes,
+        pursued={human: _pursued(solution, human, goal, notes, attained_HG) for human, goal in rollouts.goals.items()},
+    )
 
 
 def _notes(solution: Solution, rows_of: dict[int, list[GoalRow]], attained_HG: BoolArray) -> dict[int, list[GoalNote]]:

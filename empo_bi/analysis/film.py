@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.analysis.captions import Caption, captions_of
-from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, font, number
+from empo_bi.analysis.overlay import GREY, INK, MIN_TEXT, PAPER, Overlay, Picture, cut, font, number
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.runtime.atomic_write import atomic_write, checked_place
 from empo_bi.runtime.extras import import_optional
@@ -26,6 +26,7 @@ from empo_bi.world.as_model import Model
 
 TILE = 48
 SHEET_TILE = 32
+MOST_PIXELS, MOST_SHEET_PIXELS = 4_000_000, 100_000_000  # of a frame, and of a picture of all steps, by default
 SIDE = 8  # tiles; smaller pictures of Python worlds are enlarged up to this size
 VIDEO_RATE = 20  # frames per second; each step is shown for a whole number of frames
 LAST = 3  # how many times longer the last frame of an episode is shown
@@ -110,7 +111,7 @@ def save_film(
     if suffix == ".mp4":
         import_optional("imageio", "movies"), import_optional("av", "movies")
     import_optional("PIL.Image", "analysis")
-    film = _Film(rollouts, list(episodes), tile or (SHEET_TILE if suffix == ".png" else TILE), overlay)
+    film = _Film(rollouts, list(episodes), tile or _usual_tile(rollouts, list(episodes), suffix), overlay)
     with atomic_write(path) as unfinished:
         if suffix == ".png":
             _write_png(unfinished, film.sheet(columns))
@@ -119,6 +120,16 @@ def save_film(
         else:
             _write_mp4(unfinished, *film.shots(columns), seconds_per_step)
     return path
+
+
+def _usual_tile(rollouts: Rollouts, episodes: Sequence[int], suffix: str) -> int:
+    """Pixels of a cell if nobody asks for others: fewer for large maps, so that memory suffices."""
+    grid, usual = rollouts.solution.model.grid, SHEET_TILE if suffix == ".png" else TILE
+    if grid is None:
+        return usual
+    n_at_once = sum(len(rollouts.states(i)) for i in episodes) if suffix == ".png" else len(episodes)
+    most = MOST_SHEET_PIXELS if suffix == ".png" else MOST_PIXELS
+    return max(1, min(usual, math.isqrt(most // (grid.world_spec.width * grid.world_spec.height * max(1, n_at_once)))))
 
 
 class _Film:
@@ -226,16 +237,7 @@ def _wrapped(texts: list[str], room: int, size: int) -> list[str]:
                 longer = part
             line = longer
         lines.append(line)
-    return [_cut(line, room, size) for line in lines]
-
-
-def _cut(text: str, room: int, size: int) -> str:
-    measure = font(size).getlength
-    if measure(text) <= room:
-        return text
-    while text and measure(text + "...") > room:
-        text = text[:-1]
-    return text + "..."
+    return [cut(line, room, size) for line in lines]
 
 
 def picture_of(model: Model, state: Any, tile: int) -> Picture:

@@ -51,7 +51,7 @@ class LevelledArray(BackendArray):
         with self._lock:
             for t, rows_there, places in self._by_level(number_N):
                 out = found[rows_there]
-                for where, rows in self._source.pieces(t, places):
+                for where, rows in self._source(t, places):
                     out[where] = _chosen(rows, columns)
                 trim_after(len(places))
         if back is not None:

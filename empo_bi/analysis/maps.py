@@ -21,11 +21,11 @@ from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.types import FloatArray, IndexArray
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
 
-Others = str | State  # "reached", "mean", or a state
+Others = str | GridState  # "reached", "mean", or a state
 ROUNDING = 1e-9  # relative to the largest number of two maps; smaller differences are shown as 0
 
 
@@ -45,7 +45,7 @@ class CellMap:
     scale : label of the colour scale, with symbol or unit; "" to use ``quantity``
     goal : the goal that the number is about, if any
     is_change : whether this is the difference of two maps
-    rounding : differences up to this are rounding errors, see :meth:`rounded_off`; 0 for maps that are no differences
+    rounding : differences up to this are rounding errors, see :meth:`rounded_off`; 0 for maps that are not differences
     """
 
     world: GridWorld

@@ -46,6 +46,16 @@ def font(size: int) -> FreeTypeFont:
     return import_optional("PIL.ImageFont", "analysis").load_default(size)
 
 
+def cut(text: str, room: float, size: int, strip: str = "") -> str:
+    """The text, cut if there is not enough room; characters of ``strip`` are not left before the dots."""
+    measure = font(size).getlength
+    if measure(text) <= room:
+        return text
+    while text and measure(text + "...") > room:
+        text = text[:-1]
+    return text.rstrip(strip) + "..."
+
+
 def number(value: float) -> str:
     """A probability or a power in few characters: 0.812, 12.4, 3e-05."""
     if value != value:
@@ -233,14 +243,8 @@ class Overlay:
 
     # --- blocks -------------------------------------------------------------------------------------------------------
 
-    def _fit(self, text: str, room: float, size: int | None = None) -> str:
-        """The text, cut if there is not enough room."""
-        measure = font(size or self._em).getlength
-        if measure(text) <= room:
-            return text
-        while text and measure(text + "...") > room:
-            text = text[:-1]
-        return text.rstrip(" ,") + "..."
+    def _fit(self, text: str, room: float) -> str:
+        return cut(text, room, self._em, " ,")
 
     def _put_badge(self, draw: ImageDraw, agent: int, x: int, y: int) -> int:
         """Draw an agent's number in its colour, centred on the line at ``y``; returns its width with a gap."""

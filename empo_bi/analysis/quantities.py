@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +16,14 @@ from empo_bi.dag.slices import as_array
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.machine import trim
 from empo_bi.store.solved_levels import rows_at
-from empo_bi.types import Bodies, FloatArray, IndexArray, KeyArray
+from empo_bi.types import Bodies, IndexArray, KeyArray
 from empo_bi.world.fields import StateFields
 
 Array = npt.NDArray[np.number]
 Where = slice | IndexArray  # which of the wanted states
 STATES_AT_A_TIME = 1 << 16  # whose fields are read together
-
-
-class Source(Protocol):
-    """Reads the numbers of a quantity for some states of a level."""
-
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
-        """Rows of the states at ``places`` (ascending) of level ``t``, a few megabytes at a time; missing rows are 0."""
+# Reads a quantity: level, ascending places of some states -> their rows, a few megabytes at a time; missing rows are 0.
+Source = Callable[[int, Bodies], Iterator[tuple[Where, Array]]]
 
 
 @dataclass(frozen=True)
@@ -73,11 +68,9 @@ def why_left_out(solution: Solution, quantity: str) -> str | None:
 def source_of(solution: Solution, quantity: str) -> Source:
     """The reader of a quantity's numbers."""
     if quantity in _STORED:
-        return Stored(solution, _STORED[quantity])
-    kinds: dict[str, Callable[[Solution], Source]] = {
-        "U_r": Reward, "pi_r": RobotPolicy, "pi_h": HumanPolicy, "reached": Reached,
-    }  # fmt: skip
-    return kinds[quantity](solution)
+        return partial(_stored, solution, _STORED[quantity])
+    kinds = {"U_r": _rewards, "pi_r": _robot_policies, "pi_h": _human_policies, "reached": _reached}
+    return partial(kinds[quantity], solution)
 
 
 def sizes_of(solution: Solution) -> dict[str, int]:
@@ -91,50 +84,32 @@ def sizes_of(solution: Solution) -> dict[str, int]:
     }
 
 
-class Stored:
-    """An array that the solution stores."""
-
-    def __init__(self, solution: Solution, array: str) -> None:
-        self._solution, self._array = solution, array
-
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
-        for where, rows in self._solution.pieces(self._array, t, places):
-            yield where, absent_as_nan(self._solution, t, as_array(places[where]), rows) if rows.ndim == 3 else rows
+def _stored(solution: Solution, array: str, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
+    for where, rows in solution.pieces(array, t, places):
+        yield where, absent_as_nan(solution, t, as_array(places[where]), rows) if rows.ndim == 3 else rows
 
 
-class Reward:
-    """``U_r``, computed from the humans' power."""
-
-    def __init__(self, solution: Solution) -> None:
-        self._solution = solution
-
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, FloatArray]]:
-        for where, x_MH in self._solution.pieces("xh", t, places):
-            yield where, self._solution.reward_of(x_MH.astype(np.float64))
+def _rewards(solution: Solution, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
+    for where, x_MH in solution.pieces("xh", t, places):
+        yield where, solution.reward_of(x_MH.astype(np.float64))
 
 
-class RobotPolicy:
-    """``pi_r``, computed from ``Q_r``."""
-
-    def __init__(self, solution: Solution) -> None:
-        self._solution = solution
-
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, FloatArray]]:
-        for where, q_MR in self._solution.pieces("qr", t, places):
-            yield where, self._solution.robot_policy_of(q_MR.astype(np.float64))
+def _robot_policies(solution: Solution, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
+    for where, q_MR in solution.pieces("qr", t, places):
+        yield where, solution.robot_policy_of(q_MR.astype(np.float64))
 
 
-class HumanPolicy:
-    """``pi_h``, computed block by block from the values of successors and the DAG's transitions."""
+def _human_policies(solution: Solution, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
+    """Computed block by block from the values of successors and the DAG's transitions."""
+    place_M = as_array(places)
+    is_all = len(place_M) == solution.dag.level_sizes[t]
+    for block_M, pi_MHGA in solution.human_policies.pieces(t, None if is_all else place_M):
+        yield np.searchsorted(place_M, block_M), absent_as_nan(solution, t, block_M, pi_MHGA)
 
-    def __init__(self, solution: Solution) -> None:
-        self._solution = solution
 
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[IndexArray, Array]]:
-        place_M = as_array(places)
-        is_all = len(place_M) == self._solution.dag.level_sizes[t]
-        for block_M, pi_MHGA in self._solution.human_policies.pieces(t, None if is_all else place_M):
-            yield np.searchsorted(place_M, block_M), absent_as_nan(self._solution, t, block_M, pi_MHGA)
+def _reached(solution: Solution, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
+    """The first time, this takes a pass over all levels."""
+    yield slice(0, len(places)), rows_at(solution.reached[t], places)
 
 
 def absent_as_nan(solution: Solution, t: int, place_M: IndexArray, rows: Array) -> Array:
@@ -147,60 +122,46 @@ def absent_as_nan(solution: Solution, t: int, place_M: IndexArray, rows: Array) 
     return np.where(has_MHG.reshape(has_MHG.shape + (1,) * (rows.ndim - 3)), rows, np.nan)
 
 
-class Reached:
-    """``reached``; reading it for the first time takes a pass over all levels."""
-
-    def __init__(self, solution: Solution) -> None:
-        self._solution = solution
-
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, FloatArray]]:
-        yield slice(0, len(places)), rows_at(self._solution.reached[t], places)
+def per_level(number_T: Sequence[int]) -> Source:
+    """Reads one number per level."""
+    return lambda t, places: iter([(slice(0, len(places)), np.array([number_T[t]]))])
 
 
-class PerLevel:
-    """One number per level."""
-
-    def __init__(self, number_T: Sequence[int]) -> None:
-        self._number_T = number_T
-
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
-        yield slice(0, len(places)), np.array([self._number_T[t]])
-
-
-class Place:
+def read_places(t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
     """The place of a state in ``dag.states(level)``."""
-
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
-        for first in range(0, len(places), STATES_AT_A_TIME):
-            where = slice(first, min(first + STATES_AT_A_TIME, len(places)))
-            yield where, as_array(places[where])
+    for where in _stretches(places):
+        yield where, as_array(places[where])
 
 
-class AgentField:
+def _stretches(places: Bodies) -> Iterator[slice]:
+    for first in range(0, len(places), STATES_AT_A_TIME):
+        yield slice(first, min(first + STATES_AT_A_TIME, len(places)))
+
+
+def _agent_field(
+    solution: Solution, fields_of: Callable[[KeyArray], StateFields], agent: int, field: str, t: int, places: Bodies
+) -> Iterator[tuple[Where, Array]]:
     """``x``, ``y`` or ``direction`` of an agent of a gridworld, read from packed states."""
-
-    def __init__(self, solution: Solution, fields_of: Callable[[KeyArray], StateFields], agent: int, field: str) -> None:
-        self._solution, self._fields_of, self._agent, self._field = solution, fields_of, agent, field
-
-    def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
-        for first in range(0, len(places), STATES_AT_A_TIME):
-            where = slice(first, min(first + STATES_AT_A_TIME, len(places)))
-            key_MW = self._solution.dag.keys(t, places[where])
-            assert key_MW is not None
-            fields = self._fields_of(key_MW)
-            if self._field == "direction":
-                yield where, fields.direction(self._agent)
-            else:
-                yield where, fields.cell_xy(self._agent)[:, "xy".index(self._field)]
+    for where in _stretches(places):
+        key_MW = solution.dag.keys(t, places[where])
+        assert key_MW is not None
+        fields = fields_of(key_MW)
+        if field == "direction":
+            yield where, fields.direction(agent)
+        else:
+            yield where, fields.cell_xy(agent)[:, "xy".index(field)]
 
 
-def agent_fields(solution: Solution) -> dict[str, AgentField]:
+def agent_fields(solution: Solution) -> dict[str, Source]:
     """``x_0``, ``y_0``, ``direction_0``, ``x_1``, ... of a gridworld; nothing for other worlds."""
     fields_of = solution.model.fields
     if fields_of is None:
         return {}
-    agents = range(solution.model.n_agents)
-    return {f"{field}_{i}": AgentField(solution, fields_of, i, field) for i in agents for field in ("x", "y", "direction")}
+    return {
+        f"{field}_{i}": partial(_agent_field, solution, fields_of, i, field)
+        for i in range(solution.model.n_agents)
+        for field in ("x", "y", "direction")
+    }
 
 
 def trim_after(n_states: int) -> None:
@@ -225,11 +186,7 @@ def goal_names(solution: Solution) -> list[list[str]]:
     return found
 
 
-def action_names(solution: Solution) -> list[str]:
-    return solution.model.action_names
-
-
 def robot_profile_names(solution: Solution) -> list[str]:
     """Actions of all robots, separated by commas; "nothing" if there are no robots."""
-    names = action_names(solution)
+    names = solution.model.action_names
     return [", ".join(names[action] for action in profile) or "nothing" for profile in solution.robot_profiles]

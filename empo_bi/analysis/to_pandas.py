@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index as as_integer
 from types import ModuleType
 from typing import TYPE_CHECKING, Union
@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from empo_bi.analysis.quantities import (
     QUANTITIES,
-    PerLevel,
-    Place,
-    Where,
-    action_names,
+    Source,
     agent_fields,
     goal_names,
+    per_level,
+    read_places,
     robot_profile_names,
     sizes_of,
     source_of,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     import pandas
 
 MAX_ROWS = 2_000_000
-Pieces = Callable[[int, Bodies], Iterator[tuple[Where, Array]]]  # of a level, for the states at some places
 Column = Union[Array, "pandas.Categorical"]
 Goals = GoalLike | Iterable[GoalLike]
 Humans = int | Iterable[int]
@@ -101,16 +99,14 @@ def table_of(
     # First what takes the most memory while it is read.
     values = {name: cells.values(name, places, n_states) for name in quantities}
     columns: dict[str, Column] = {
-        "level": _repeated(
-            _along(places, PerLevel(list(range(solution.dag.horizon + 1))).pieces, np.int32), cells.per_state
-        ),
-        "place": _repeated(_along(places, Place().pieces, np.int32), cells.per_state),
+        "level": _repeated(_along(places, per_level(range(solution.dag.horizon + 1)), np.int32), cells.per_state),
+        "place": _repeated(_along(places, read_places, np.int32), cells.per_state),
     }
     columns |= cells.columns(pandas, n_states)
     for name, source in agent_fields(solution).items():
-        columns[name] = _repeated(_along(places, source.pieces, np.int16), cells.per_state)
+        columns[name] = _repeated(_along(places, source, np.int16), cells.per_state)
     if min_reached is not None:
-        columns["reached"] = _repeated(_along(places, source_of(solution, "reached").pieces, np.float64), cells.per_state)
+        columns["reached"] = _repeated(_along(places, source_of(solution, "reached"), np.float64), cells.per_state)
     if states:
         tuples = np.empty(n_states, dtype=object)
         tuples[:] = [state for t, here in places.items() for state in solution.dag.states(t, as_array(here))]
@@ -201,9 +197,10 @@ class _Cells:
         if "goal" in self._dims:
             names = [self._names[h][g] for h, g in zip(self._human_P, self._goal_P, strict=True)]
             found["goal"] = _categories(pandas, names, n_before=n_states, n_after=self._n_last)
-        for dim, names_of in (("action", action_names), ("robot_profile", robot_profile_names)):
+        names_of = {"action": self._solution.model.action_names, "robot_profile": robot_profile_names(self._solution)}
+        for dim, names in names_of.items():
             if dim in self._dims:
-                found[dim] = _categories(pandas, names_of(self._solution), n_before=n_states * self._n_pairs)
+                found[dim] = _categories(pandas, names, n_before=n_states * self._n_pairs)
         return found
 
     def values(self, quantity: str, places: dict[int, Bodies], n_states: int) -> Array:
@@ -212,7 +209,7 @@ class _Cells:
         for t, here in places.items():
             value_MC = value_SC[s : s + len(here)]
             value_MC[:] = 0.0  # rows that are in no piece
-            for where, rows in source.pieces(t, here):
+            for where, rows in source(t, here):
                 value_MC[where] = self._chosen(rows).reshape(len(rows), -1)
             trim_after(len(here))
             s += len(here)
@@ -253,7 +250,7 @@ def _check_rows(quantity: str, n_states: int, cells: _Cells, max_rows: int) -> N
         )
 
 
-def _along(places: Mapping[int, Bodies], of_level: Pieces, dtype: npt.DTypeLike) -> Array:
+def _along(places: Mapping[int, Bodies], of_level: Source, dtype: npt.DTypeLike) -> Array:
     """A number for each state of all chosen levels; ``of_level`` reads the pieces of one level."""
     found: Array = np.zeros(sum(map(len, places.values())), dtype=dtype)
     s = 0

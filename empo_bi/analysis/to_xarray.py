@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from empo_bi.analysis.quantities import (
     QUANTITIES,
-    PerLevel,
-    Place,
     Source,
-    action_names,
     agent_fields,
     goal_names,
+    per_level,
+    read_places,
     robot_profile_names,
     sizes_of,
     source_of,
@@ -100,8 +99,8 @@ def dataset_of(solution: Solution) -> xarray.Dataset:
     by_level = levels.create_variables()
     by_level["level"].attrs["long_name"] = "level of the DAG, counted from 0"
     of_states: dict[str, tuple[Source, str]] = {
-        "step": (PerLevel(dag.level_values), "what the world calls the level"),
-        "place": (Place(), "place in dag.states(level)"),
+        "step": (per_level(dag.level_values), "what the world calls the level"),
+        "place": (read_places, "place in dag.states(level)"),
     }
     coordinates = {
         name: lazy.variable(source, ("state",), (), np.int32, {"long_name": long_name})
@@ -121,7 +120,7 @@ class _Lazy:
     """Makes variables of xarray that read from a solution."""
 
     def __init__(self, solution: Solution) -> None:
-        self.first_state = np.cumsum([0, *solution.dag.level_sizes])
+        self.first_state = solution.dag.first_state_T
         self._lock = threading.Lock()  # one for all: they read from the same files
 
     def variable(
@@ -146,7 +145,7 @@ def _labels(solution: Solution) -> dict[str, tuple[object, ...]]:
         "action": ("action", np.arange(sizes["action"])),
         "robot_profile": ("robot_profile", np.arange(sizes["robot_profile"])),
         "goal_name": (("human", "goal"), names),
-        "action_name": ("action", np.array(action_names(solution), dtype=str)),
+        "action_name": ("action", np.array(solution.model.action_names, dtype=str)),
         "robot_profile_name": ("robot_profile", np.array(robot_profile_names(solution), dtype=str)),
     }
     if goals.is_fixed:

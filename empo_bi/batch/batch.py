@@ -23,7 +23,7 @@ from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.printable import one_line
-from empo_bi.runtime.progress import RunBar, run_bar, say
+from empo_bi.runtime.progress import RunBar, say
 from empo_bi.runtime.wording import counted
 from empo_bi.solving import run_manifest
 from empo_bi.solving.run_manifest_rules import KEEPS
@@ -266,7 +266,7 @@ class _Batch:
     def run(self, make_workers: Callable[[], Workers], progress: bool) -> BatchResult:
         self.write_table()
         possible = [run for run in self.left if run.trouble is None]
-        with run_bar("batch", len(possible), progress) as bar, _finally(self.write_table):
+        with RunBar("batch", len(possible), progress) as bar, _finally(self.write_table):
             for run in self.left:
                 if run.trouble is not None:
                     self._fail(run, run.trouble)

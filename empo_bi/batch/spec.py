@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from empo_bi.batch.metrics import MetricReference, metric_references
 from empo_bi.batch.parameter_values import ParameterValues, parameter_values_of
 from empo_bi.errors import BatchFileError
-from empo_bi.problem.params import Params
+from empo_bi.problem.params import PLAIN_PARAMETERS, Params
 from empo_bi.runtime.arguments import check_path
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.byte_sizes import Size, parse_size
@@ -29,7 +29,6 @@ KEYS = {  # of a batch file, and the method that reads each
     "per_goal": "_flag", "precision": "_precision", "max_states": "_count", "memory_limit": "_size",
     "workers": "_workers", "out": "_out",
 }  # fmt: skip
-PARAMETERS = [field.name for field in fields(Params) if field.name != "believed_others_policy"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +154,7 @@ class _Reader:
         for key in self._content:
             if key not in KEYS:
                 hint = did_you_mean(str(key), KEYS) or f" Known keys: {', '.join(KEYS)}."
-                moved = f" {key} is a parameter of the theory: write it below 'params'." if key in PARAMETERS else ""
+                moved = f" {key} is a parameter of the theory: write it below 'params'." if key in PLAIN_PARAMETERS else ""
                 raise self._error(str(key), message=f"unknown key.{moved or hint}")
         if "worlds" not in self._content:
             raise self._error("worlds", message="missing; list the worlds to run, as in 'worlds: [asymmetric_freeing]'")
@@ -218,8 +217,8 @@ class _Reader:
             )
         found = []
         for name, value in given.items():
-            if name not in PARAMETERS:
-                hint = did_you_mean(str(name), PARAMETERS) or f" Known parameters: {', '.join(PARAMETERS)}."
+            if name not in PLAIN_PARAMETERS:
+                hint = did_you_mean(str(name), PLAIN_PARAMETERS) or f" Known parameters: {', '.join(PLAIN_PARAMETERS)}."
                 raise self._error(key, str(name), message=f"unknown parameter.{hint}")
             parameter = parameter_values_of(name, _number(value), self._error_maker(key, name))
             for number in parameter.values or parameter.ends:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 
 from empo_bi.errors import DamagedStoreError, EmpoError
@@ -89,8 +90,9 @@ def _stores_in(folder: Folder, depth: int) -> Iterator[object]:
 
 
 def _names_in(folder: Folder) -> set[str]:
-    """Names of folders, and of locks without a folder; an unfinished zip file has both."""
+    """Names of folders, of files in the place of a store, and of locks without a folder; unfinished zip files have both."""
     names = {inside.name.removesuffix(BUILDING) for inside in folder.folders() if not inside.name.startswith(".")}
+    names |= {name for name in folder.names() if name == "dag" or re.fullmatch(rf"{SOLUTION}[0-9a-f]+", name)}  # or a file
     if not is_url(folder.place) and folder.place.is_dir():
         names |= {path.stem for path in folder.place.glob("*.lock") if path.name != "batch.lock"}
         names = set(filter(is_plain_name, names))

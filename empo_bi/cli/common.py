@@ -10,6 +10,7 @@ import click
 
 from empo_bi.cli.values import Numbers, Pairs, TheoryParameter, World, WorldOverride, as_dict
 from empo_bi.errors import EmpoError
+from empo_bi.runtime.atomic_write import checked_place
 from empo_bi.runtime.compilation import compilations
 
 if TYPE_CHECKING:
@@ -76,6 +77,14 @@ def as_usage_errors() -> Iterator[None]:
     except EmpoError:
         raise
     except (ValueError, TypeError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def check_out_file(out: str, force: bool) -> None:
+    """Refuse a wrong --out before anything that takes long."""
+    try:
+        checked_place(out, force)
+    except OSError as error:
         raise click.UsageError(str(error)) from error
 
 

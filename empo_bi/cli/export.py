@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from empo_bi.cli.common import as_usage_errors, json_option, loaded, quiet_option, world_options
+from empo_bi.cli.common import as_usage_errors, check_out_file, json_option, loaded, quiet_option, world_options
 from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Numbers, Pairs, Size
 
@@ -40,15 +40,11 @@ def export(
       empo-bi export thicket --steps 8 --out thicket.umb --deciding 0 --force
       empo-bi export my_world.yaml --out model.umb --memory-limit 2GB --json | jq -r '.queries[]'
     """
-    from empo_bi.runtime.atomic_write import checked_place
     from empo_bi.solving.enumeration import enumerate_dag
 
     if Path(out).suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"--out {out}; give a name that ends in {' or '.join(SUFFIXES)}, the two formats")
-    try:
-        checked_place(out, force)  # before anything that takes long
-    except OSError as error:
-        raise click.UsageError(str(error)) from error
+    check_out_file(out, force)
     world_model = loaded(world, changes, strict, steps)
     with enumerate_dag(
         world_model, precision="exact", store=None if memory_limit is None else True, memory_limit=memory_limit,

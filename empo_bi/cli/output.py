@@ -6,7 +6,7 @@ import json
 
 import click
 
-from empo_bi.runtime.printable import printable, printable_json
+from empo_bi.runtime.printable import printable, printable_json, without_nan
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -15,16 +15,4 @@ def echo(text: str, *, err: bool = False) -> None:
 
 def print_json(content: object) -> None:
     """Print JSON; infinities become texts (``"inf"``), and nan becomes null."""
-    click.echo(printable_json(json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and value != value:
-        return None
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return str(value)
-    return value
+    click.echo(printable_json(json.dumps(without_nan(content), indent=2, allow_nan=False, ensure_ascii=False)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from empo_bi.cli.common import as_usage_errors, json_option, made_by_option, quiet_option, trust_option
+from empo_bi.cli.common import as_usage_errors, check_out_file, json_option, made_by_option, quiet_option, trust_option
 from empo_bi.cli.output import echo, print_json
 
 
@@ -39,13 +39,9 @@ def report(
       empo-bi report runs/mine --out report.html --json | jq .bytes
     """
     from empo_bi.report.report import write_report
-    from empo_bi.runtime.atomic_write import checked_place
     from empo_bi.solving.opening import open_solution
 
-    try:
-        checked_place(out, force)  # before anything that takes long
-    except OSError as error:
-        raise click.UsageError(str(error)) from error
+    check_out_file(out, force)
     with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution, as_usage_errors():
         written = write_report(
             solution, out, min_probability=min_probability, max_states=max_states, title=title, overwrite=force,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import click
@@ -120,16 +119,15 @@ def _solved(
 
 
 def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> Json:
+    from empo_bi.problem.params import PLAIN_PARAMETERS
     from empo_bi.runtime.machine import peak_bytes
 
     model = solution.model
-    given = {field.name: getattr(solution.params, field.name) for field in fields(solution.params)}
-    del given["believed_others_policy"]  # a function; there is none here
     return {
         "world": name,
         "title": model.title if model.name is None else model.name,
         "steps": solution.dag.horizon if model.max_steps is None else model.max_steps,
-        "params": given,
+        "params": {name: getattr(solution.params, name) for name in PLAIN_PARAMETERS},
         "states": solution.dag.n_states,
         "bodies": solution.dag.n_bodies,
         "V_r": report.V_r,

@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from empo_bi.runtime.wording import did_you_mean
+from empo_bi.store.format_names import COMPRESSORS
 
 Pairs = Iterable[tuple[str, Any]]  # NAME=VALUE, as given in a repeatable option
 
@@ -125,28 +126,25 @@ class Compression(click.ParamType):
     """``on``, ``off``, a level from 0 to 9, or the name of a compressor."""
 
     name = "compression"
-    NAMES = ("zstd", "lz4", "lz4hc", "blosclz", "zlib")
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value in ("on", "off"):
             return value == "on"
-        if value in self.NAMES:
+        if value in COMPRESSORS:
             return value
         if str(value).isdecimal() and int(str(value)) <= 9:
             return int(str(value))
-        self.fail(f"{value!r}; give on, off, a level from 0 (off) to 9, or one of {', '.join(self.NAMES)}", param, ctx)
+        self.fail(f"{value!r}; give on, off, a level from 0 (off) to 9, or one of {', '.join(COMPRESSORS)}", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in ("on", "off", *self.NAMES) if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in ("on", "off", *COMPRESSORS) if name.startswith(incomplete)]
 
 
 def parameter_names() -> list[str]:
     """Parameters of the theory that can be given as text."""
-    from dataclasses import fields
+    from empo_bi.problem.params import PLAIN_PARAMETERS
 
-    from empo_bi.problem.params import Params
-
-    return [field.name for field in fields(Params) if field.name != "believed_others_policy"]
+    return PLAIN_PARAMETERS
 
 
 def as_dict(pairs: Pairs, option: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _FACING = ("east", "south", "west", "north")
 
 
 class ListsByDefault(click.Group):
-    """A first word that is no command of this group is a pattern for ``list``."""
+    """A first word that is not a command of this group is a pattern for ``list``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
@@ -147,7 +147,7 @@ def _content(world: GridWorld) -> Json:
     return {
         "title": spec.name,
         "file": spec.origin,
-        "purpose": _purpose(spec.origin),
+        "purpose": _purpose(Path(spec.origin)),
         "width": spec.width,
         "height": spec.height,
         "map": world.to_text().split("\n"),
@@ -164,12 +164,10 @@ def _content(world: GridWorld) -> Json:
     }
 
 
-def _purpose(origin: str) -> str:
-    """The comment at the top of a YAML file."""
-    path = Path(origin)
-    lines = path.read_text(encoding="utf-8-sig").splitlines() if path.suffix in (".yaml", ".yml") and path.is_file() else []
-    n = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    return " ".join(line.lstrip("# ").rstrip() for line in lines[:n])
+def _purpose(path: Path) -> str:
+    from empo_bi.worlds import comment_at_top
+
+    return comment_at_top(path) if path.suffix in (".yaml", ".yml") and path.is_file() else ""
 
 
 def _description(content: Json) -> str:

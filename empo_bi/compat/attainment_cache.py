@@ -54,7 +54,7 @@ class AttainmentCache:
         if self._order is None:
             self._order = np.argsort(documented_order(self.dag)[1])
         number = int(self._order[state_index])
-        starts = np.cumsum([0, *self.dag.level_sizes])
+        starts = self.dag.first_state_T
         t = int(np.searchsorted(starts, number, side="right")) - 1
         return t, number - int(starts[t])
 

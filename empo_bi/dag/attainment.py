@@ -54,7 +54,7 @@ class FixedGoals:
         return [[repr(goal) for goal in goals] for goals in self.goals]
 
     def key(self) -> str | None:
-        """Tells one set of goals from another, also in another process; None for goals that cannot be told apart."""
+        """Identifies a set of goals, also in another process; None for goals that cannot be distinguished."""
         return key_of([self.humans, self.goals])
 
     def rows(

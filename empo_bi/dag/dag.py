@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -69,7 +68,7 @@ class Dag:
         self.n_bodies = sum(sizes.n_bodies for sizes in levels.sizes)
         self.n_transitions = sum(sizes.n_transitions for sizes in levels.sizes)
         self.shares_bodies = shares_bodies
-        self._first_state = np.cumsum([0, *self.level_sizes])
+        self.first_state_T = np.cumsum([0, *self.level_sizes])  # number of each level's first state, then that of all states
         self._expanded: list[Bodies] = []  # by level, once somebody asks
         self._level_of_body: npt.NDArray[np.int32] | None = None  # likewise, where bodies are not shared
         self._book: StateIndex
@@ -85,9 +84,7 @@ class Dag:
     def __enter__(self) -> Dag:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def of_world(self, world: World) -> Dag:
@@ -108,7 +105,7 @@ class Dag:
         t = self._checked_level(t)
         piece = self.levels.part(t, ("members", "ended"))
         body_S = as_array(piece.members)
-        goes_on = ~np.broadcast_to(piece.ended, body_S.shape)
+        goes_on = piece.goes_on_S
         # A shared body's transitions are in the slice of the level where it was first expanded.
         going_on = body_S[goes_on]
         sources = (piece for i in self.needed(t) for piece in self.levels.stretches(i, self.n_profiles, going_on))
@@ -156,12 +153,16 @@ class Dag:
         t = self._checked_level(t)
         if self.goals is None:
             return None
-        piece = self.levels.part(t, ATTAINED)
         if self.goals.is_stored:
+            piece = self.levels.part(t, ATTAINED)
             return self._stored_attainment(t, piece, as_array(piece.members))
         assert self.goals.fixed is not None
+        return self.attainment_of(self.goals.fixed, t)
+
+    def attainment_of(self, goals: FixedGoals, t: int) -> ByteArray:
+        """The same for any goals, which are asked about each state."""
         keys = self.keys(t)
-        return self.goals.fixed.rows(self.model.packed, piece.value, keys, self.states(t) if keys is None else None)
+        return goals.rows(self.model.packed, self.level_values[t], keys, self.states(t) if keys is None else None)
 
     def _stored_attainment(self, t: int, piece: BodySlice, body_S: IndexArray) -> ByteArray | None:
         if not piece.attained_by_body or not self.shares_bodies:
@@ -195,12 +196,19 @@ class Dag:
             chosen = np.flatnonzero(level_N == u)
             yield u, chosen, places_in(self.levels.members(u), body_N[chosen].astype(np.int64))[1]
 
+    def numbers_of(self, t: int, body_N: npt.NDArray[np.integer]) -> IndexArray:
+        """Numbers, among all states level after level, of ascending bodies that follow level ``t``."""
+        number_N = np.zeros(len(body_N), dtype=np.int64)
+        for u, chosen, place in self.locate(t, body_N):
+            number_N[chosen] = self.first_state_T[u] + place
+        return number_N
+
     def place_of(self, state: Any) -> tuple[int, int]:
         """Level of a state, and its place among the states of that level."""
         try:
             places = self._book.find(state)
         except TypeError as error:
-            raise InvalidStateError(f"{short_repr(state)} is no state: {error}") from error
+            raise InvalidStateError(f"{short_repr(state)} is not a state: {error}") from error
         for t, body in places:
             if 0 <= t <= self.horizon:
                 inside, place = places_in(self.levels.members(t), np.array([body], dtype=np.int64))
@@ -209,13 +217,13 @@ class Dag:
         raise InvalidStateError(f"{state!r} cannot be reached" + ("" if self.is_finished else " on the levels found so far"))
 
     def bodies_of(self, state: Any) -> list[int]:
-        """The number of the body of a state, in a list; none if it is no state of this DAG."""
+        """The number of the body of a state, in a list; none if it is not a state of this DAG."""
         return [body for _, body in self._book.find(state)]
 
     def index_of(self, state: Any) -> int:
         """The number of a state among all states, level after level."""
         t, place = self.place_of(state)
-        return int(self._first_state[t]) + place
+        return int(self.first_state_T[t]) + place
 
     def summary(self) -> str:
         """Sizes in one line."""
@@ -323,8 +331,7 @@ class Dag:
         return round(sum(self.level_sizes[:-1]) * per_body)
 
     def _numbers_per_state(self) -> int:
-        state = self.states(0)[0]
-        return _leaves(state)
+        return _leaves(self.states(0)[0])
 
     def _checked_level(self, t: int) -> int:
         if not -self.horizon - 1 <= t <= self.horizon:
@@ -340,7 +347,7 @@ def _leaves(thing: Any) -> int:
 class GoalTable:
     """Whose goals the attainment bits are about: ``names[h][g]``, and the goals themselves where they are at hand.
 
-    ``is_stored`` tells whether the bits are in the slices; otherwise they are computed when a level is read.
+    ``is_stored`` says whether the bits are in the slices; otherwise they are computed when a level is read.
     """
 
     def __init__(self, humans: list[int], names: list[list[str]], fixed: FixedGoals | None, *, is_stored: bool) -> None:

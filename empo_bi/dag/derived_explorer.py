@@ -1,10 +1,9 @@
-"""Worlds written in Python of whose levels nobody tells: all is explored, then a state's level is its longest path."""
+"""Worlds written in Python without levels of their own: all is explored, then a state's level is its longest path."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.python_explorer import PythonExplorer
-from empo_bi.dag.slices import BodySlice, bodies_from
+from empo_bi.dag.slices import BodySlice, entries_of
 from empo_bi.errors import InvalidWorldError
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import BoolArray, IndexArray
@@ -69,17 +68,11 @@ class DerivedExplorer(PythonExplorer):
         self, value: int, number_S: IndexArray, states: list[Any], count_NJ: IndexArray, starts: IndexArray,
         succ_K: IndexArray, prob_K: npt.NDArray[np.float64],
     ) -> BodySlice:  # fmt: skip
-        entries = np.concatenate([np.arange(starts[n], starts[n + 1]) for n in number_S.tolist()])
-        builder = self.new_builder()
-        builder.add(count_NJ[number_S], succ_K[entries], prob_K[entries])
+        entries = entries_of(starts, number_S)
+        self.new_builder().add(count_NJ[number_S], succ_K[entries], prob_K[entries])
         self._known = max(self._known, int(succ_K[entries].max(initial=-1)) + 1)
-        here, members, all_ended = [states[n] for n in number_S.tolist()], bodies_from(number_S), len(entries) == 0
-        return BodySlice(
-            value=value, members=members, added=members, ended=all_ended, states=here,
-            expanded=range(0) if all_ended else members, attained=self.attained(value, here), attained_by_body=False,
-            known=self._known,
-            **({} if all_ended else builder.arrays(partial(self._watch.look, 0))),
-        )  # fmt: skip
+        here = [states[n] for n in number_S.tolist()]
+        return self.own_level(value, number_S, here, all_ended=len(entries) == 0, known=self._known)
 
     def _longest_paths(self, states: list[Any], starts: IndexArray, succ_K: IndexArray) -> IndexArray:
         successors = [np.unique(succ_K[a:b]).tolist() for a, b in itertools.pairwise(starts.tolist())]

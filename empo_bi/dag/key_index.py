@@ -28,7 +28,7 @@ class KeyIndex:
     """
 
     def __init__(self, n_words: int, before_growing: Callable[[int], None] | None = None) -> None:
-        """``before_growing`` is told how many bytes are about to be taken, and may refuse."""
+        """``before_growing`` is asked about how many bytes are about to be taken, and may refuse."""
         self._before_growing = before_growing
         self._table = np.zeros((_FIRST_ROWS, n_words + 1), dtype=np.uint64)
         self._keys = np.empty((_FIRST_ROWS // 2, n_words), dtype=np.uint64)

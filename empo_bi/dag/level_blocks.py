@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.slices import BodySlice, as_array, places_in, widened
+from empo_bi.dag.slices import BodySlice, as_array, entries_of, places_in, widened
 from empo_bi.types import Array, BoolArray, FloatArray, IndexArray, SuccessorArray
 
 NO_FLOATS = np.empty(0, dtype=np.float64)
@@ -60,9 +60,7 @@ class Block:
         """Numbers of the entries of all states, one state after the other."""
         if self.count_EJ.size == 0:
             return (self.row_M[:, np.newaxis] * n_profiles + np.arange(n_profiles)).ravel()
-        lengths = self.start_E[self.row_M + 1] - self.start_E[self.row_M]
-        shift = self.start_E[self.row_M] - (lengths.cumsum() - lengths)
-        return np.arange(lengths.sum()) + np.repeat(shift, lengths)
+        return entries_of(self.start_E, self.row_M)
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,7 @@ class LevelBlocks:
 
     def going_on(self, t: int) -> BoolArray:
         """Which states of a level are not terminal there, as far as the slice itself says."""
-        piece = self.dag.levels.part(t, ("members", "ended"))
-        return ~np.broadcast_to(piece.ended, (len(piece.members),))
+        return self.dag.levels.part(t, ("members", "ended")).goes_on_S
 
     def of_level(self, t: int) -> Iterator[Block]:
         """All states of level ``t`` that go on, in some order; those in no block are terminal."""

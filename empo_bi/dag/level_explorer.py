@@ -1,10 +1,9 @@
-"""Worlds written in Python whose levels the user's ``level_fct`` tells; only states of levels to come are remembered."""
+"""Worlds written in Python whose levels the user's ``level_fct`` gives; only states of levels to come are remembered."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,24 +11,15 @@ import numpy as np
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.python_explorer import PythonExplorer
-from empo_bi.dag.python_world import (
-    LevelFunction,
-    PythonBlock,
-    level_of,
-    not_higher,
-)
-from empo_bi.dag.slices import (
-    BodySlice,
-    as_array,
-    bodies_from,
-)
+from empo_bi.dag.python_world import LevelFunction, PythonBlock, level_of, not_higher
+from empo_bi.dag.slices import BodySlice, as_array, bodies_from
 from empo_bi.errors import StoreMismatchError
 from empo_bi.runtime.wording import short_repr
 from empo_bi.world.as_model import Model
 
 
 class LevelExplorer(PythonExplorer):
-    """Levels as ``level_fct`` tells. A level's states are all known once the levels below it have been expanded."""
+    """Levels as ``level_fct`` gives them. A level's states are all known once the levels below it have been expanded."""
 
     levels_are = "given"
 
@@ -63,14 +53,8 @@ class LevelExplorer(PythonExplorer):
             number_of_local = [self._number(block, local, states, first, value) for local in range(len(block.found))]
             builder.add(block.count_SJ, np.array(number_of_local, dtype=np.int64)[block.local_K], block.prob_K)
             ended.append(block.ended_S)
-        members = bodies_from(np.array(numbers, dtype=np.int64))
-        attained = self.attained(value, states)
         all_ended = bool(np.concatenate(ended).all())
-        return BodySlice(
-            value=value, members=members, added=members, ended=all_ended, states=states,
-            expanded=range(0) if all_ended else members, attained=attained, attained_by_body=False, known=self.n_known,
-            **({} if all_ended else builder.arrays(partial(self._watch.look, 0))),
-        )  # fmt: skip
+        return self.own_level(value, np.array(numbers, dtype=np.int64), states, all_ended=all_ended, known=self.n_known)
 
     def _number(self, block: PythonBlock, local: int, states: Sequence[Any], first: int, value: int) -> int:
         successor = block.found[local]

@@ -93,7 +93,7 @@ class Levels(LevelStore, Protocol):
         """What holds successors of level ``t`` to the next level; None where there is nothing to doubt."""
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[BodySlice]]) -> None:
-        """Add a level. ``frontier`` tells what is known of levels to come, which a store keeps to continue from."""
+        """Add a level. ``frontier`` is what is known of levels to come, which a store keeps to continue from."""
 
     def frontier(self) -> list[BodySlice]:
         """What was known of levels to come when the last level was appended."""

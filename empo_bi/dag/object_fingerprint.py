@@ -26,10 +26,10 @@ _PLAIN = {bool, int, float, complex, str, bytes, tuple, list, dict, type(None), 
 
 
 class ContentHasher(NumpyHasher):
-    """joblib's hasher, except that functions and classes are told by their source, not by their names, at any depth.
+    """joblib's hasher, except that functions and classes are identified by their source, not by their names, at any depth.
 
     It pickles a thing and hashes the bytes; so whatever a thing tells pickle about itself counts, things that are shared are
-    told once, and cycles are no trouble.
+    written once, and cycles are no trouble.
     """
 
     def __init__(self, code: dict[Any, str] | None = None) -> None:
@@ -66,7 +66,7 @@ class ContentHasher(NumpyHasher):
 
     def _function(self, function: FunctionType) -> Any:
         if function.__closure__ or "<" in function.__qualname__:
-            raise TypeError(f"{function.__qualname__} cannot be told from others")
+            raise TypeError(f"{function.__qualname__} cannot be distinguished from others")
         if function not in self._code:
             self._code[function] = f"function {function.__qualname__}"  # for those that call themselves
             self._code[function] += " " + ContentHasher(self._code).hash(
@@ -98,7 +98,7 @@ class ContentHasher(NumpyHasher):
 
 
 def digest_of_content(thing: Any) -> str | None:
-    """A digest of all that a thing holds; None if it cannot be told from others."""
+    """A digest of all that a thing holds; None if it cannot be distinguished from others."""
     try:
         return str(ContentHasher().hash(thing))
     except Exception:  # whatever pickling runs into in the user's own classes, or where there is no source
@@ -137,7 +137,7 @@ def _beyond_the_source(function: FunctionType, source_file: str | None) -> Any:
 
 
 def _about(function: FunctionType) -> list[Any]:
-    """What tells a function from another of the same file; which of two of the same name it is, too."""
+    """What distinguishes a function from another of the same file; which of two of the same name it is, too."""
     code = function.__code__
     return [
         function.__qualname__,

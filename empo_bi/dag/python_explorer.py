@@ -10,21 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.attainment import FixedGoals
-from empo_bi.dag.python_world import (
-    PythonBlock,
-    expand_states_of,
-    unhashable,
-)
-from empo_bi.dag.slices import (
-    BYTES_PER_STATE,
-    BodySlice,
-    SliceBuilder,
-)
+from empo_bi.dag.python_world import PythonBlock, check_hash, expand_states_of
+from empo_bi.dag.slices import BYTES_PER_STATE, BodySlice, SliceBuilder, bodies_from
 from empo_bi.dag.spill import SpillLimit
 from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import IndexArray
 from empo_bi.world.as_model import Model
 
 MAX_STATES = 10_000_000
@@ -61,10 +54,7 @@ class PythonExplorer:
         self._builder = self.new_builder()
         self._max_states = MAX_STATES if max_states is None else max_states
         self.start = model.initial_state()
-        try:
-            hash(self.start)
-        except TypeError as error:
-            raise unhashable("the initial state", self.start, error) from error
+        check_hash("the initial state", self.start)
 
     @property
     def nbytes(self) -> int:
@@ -91,6 +81,18 @@ class PythonExplorer:
         """One for the transitions of the next level."""
         self._builder = SliceBuilder(self.n_profiles, self._precision, self._spill)
         return self._builder
+
+    def own_level(
+        self, value: int, number_S: IndexArray, states: Sequence[Any], *, all_ended: bool, known: int
+    ) -> BodySlice:
+        """A level whose bodies are on no other one, with the transitions that the builder has."""
+        members, attained = bodies_from(number_S), self.attained(value, states)
+        transitions = {} if all_ended else self._builder.arrays(partial(self._watch.look, 0))
+        return BodySlice(
+            value=value, members=members, added=members, ended=all_ended, states=states,
+            expanded=range(0) if all_ended else members, attained=attained, attained_by_body=False, known=known,
+            **transitions,
+        )  # fmt: skip
 
     @property
     def waiting_bytes(self) -> int:

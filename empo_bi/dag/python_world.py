@@ -138,6 +138,13 @@ def ended_for_some(state: State, profile: list[int]) -> InvalidWorldError:
     )
 
 
+def check_hash(what: str, state: State) -> None:
+    try:
+        hash(state)
+    except TypeError as error:
+        raise unhashable(what, state, error) from error
+
+
 def unhashable(what: str, state: State, error: TypeError) -> InvalidWorldError:
     return InvalidWorldError(
         f"{what} is not hashable: {short_repr(state)} ({error}); use tuples instead of lists, dicts or arrays"

@@ -13,11 +13,7 @@ from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.level_members import successors_of
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.python_explorer import PythonExplorer
-from empo_bi.dag.python_world import (
-    PythonBlock,
-    expand_states,
-    is_terminal,
-)
+from empo_bi.dag.python_world import PythonBlock, expand_states, is_terminal
 from empo_bi.dag.slices import BodySlice, Rows, as_array, bodies_from, places_in, transitions_of
 from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.runtime.wording import short_repr
@@ -77,7 +73,7 @@ class SharedExplorer(PythonExplorer):
             known=self.n_known,
             **transitions,
         )
-        going_on = body_S[~np.broadcast_to(piece.ended, body_S.shape)]
+        going_on = body_S[piece.goes_on_S]
         self._first = added.stop
         self._step += 1
         self._check_promise(piece, body_S, states, earlier)
@@ -90,7 +86,7 @@ class SharedExplorer(PythonExplorer):
 
     def _check_promise(self, piece: BodySlice, body_S: IndexArray, states: list[Any], earlier: Levels) -> None:
         """Ask again about one body that an earlier level expanded: its successors have to be the same but for the step."""
-        again = ~np.broadcast_to(piece.ended, body_S.shape)
+        again = piece.goes_on_S
         again[places_in(piece.members, as_array(piece.expanded))[1]] = False
         if not again.any():
             return

@@ -96,6 +96,11 @@ class BodySlice:
     spilled: SpilledTransitions | None = None
 
     @property
+    def goes_on_S(self) -> BoolArray:
+        """Which states of the level are not terminal here, as far as the slice itself says."""
+        return ~np.broadcast_to(self.ended, (len(self.members),))
+
+    @property
     def n_entries(self) -> int:
         succ_K = self.succ_K if self.spilled is None else self.spilled.succ_K
         return 0 if succ_K is None else len(succ_K)
@@ -144,7 +149,7 @@ class BodySlice:
         ones = np.ones((len(row_M), n_profiles), dtype=np.int64)
         count_MJ = ones if self.count_EJ is None else self.count_EJ[row_M].astype(np.int64)
         # Nested levels take whole slices, which need no gathering.
-        chosen = slice(None) if len(row_M) == len(self.expanded) else _entries_of(self.starts(n_profiles), row_M)
+        chosen = slice(None) if len(row_M) == len(self.expanded) else entries_of(self.starts(n_profiles), row_M)
         succ_K = self.succ_K[chosen]
         prob_K = np.ones(len(succ_K)) if self.prob_K is None else widened(self.prob_K[chosen], count_MJ)
         return Rows(count_MJ, succ_K, prob_K)
@@ -170,16 +175,16 @@ class Rows:
 
     def permuted(self, order: IndexArray) -> Rows:
         starts = np.concatenate([np.zeros(1, dtype=np.int64), self.count_MJ.sum(axis=1).cumsum()])
-        chosen = _entries_of(starts, order)
+        chosen = entries_of(starts, order)
         return Rows(self.count_MJ[order], self.succ_K[chosen], self.prob_K[chosen])
 
 
-def _entries_of(starts: IndexArray, row_M: IndexArray) -> IndexArray:
+def entries_of(starts: IndexArray, row_M: IndexArray) -> IndexArray:
     """Numbers of the entries of some rows, one row after the other."""
     lengths = starts[row_M + 1] - starts[row_M]
     # A row's entries lie consecutively: shift a count from 0 to where they begin.
-    begins = np.concatenate([np.zeros(1, dtype=np.int64), lengths.cumsum()])[:-1]
-    return np.arange(lengths.sum(), dtype=np.int64) + np.repeat(starts[row_M] - begins, lengths)
+    shift = starts[row_M] - (lengths.cumsum() - lengths)
+    return np.arange(lengths.sum(), dtype=np.int64) + np.repeat(shift, lengths)
 
 
 def widened(prob_K: npt.NDArray[np.floating], count_MJ: npt.NDArray[np.integer]) -> FloatArray:

@@ -26,7 +26,7 @@ def identity_of(world: World) -> str | None:
 
 
 def world_key(world: World) -> tuple[str, int | None] | None:
-    """Tells a world with its horizon from others; None if that cannot be told."""
+    """Identifies a world with its horizon; None if that is unknown."""
     identity = identity_of(world)
     return None if identity is None else (identity, horizon_of(world))
 
@@ -35,6 +35,6 @@ def key_of(thing: Any) -> str | None:
     """Tells a user's object (a goal generator, a belief, a prior) from another, also in another process; None if not.
 
     What counts is the source of the modules that define it, and the values it holds. A function that was made by another
-    one, or a lambda, cannot be told from others.
+    one, or a lambda, cannot be distinguished from others.
     """
     return "none" if thing is None else digest_of_content(thing)

@@ -62,7 +62,7 @@ class Choices:
     others : the other agents, ascending
     profile_CO : (C, O) int64, the profiles of all agents in which the deciding ones play c; the lowest agent is the least
         significant digit of c
-    names : names of choices, numbered from 1; number 0 is no name
+    names : names of choices, numbered from 1; number 0 is not a name
     name_C : (C,) uint32, the number of each choice's name
     """
 

@@ -85,15 +85,12 @@ class DrnWriter:
         remarks = [f"{content.title}, exported by {tool} {version}", *content.remarks]
         remarks += [f"{label.name}: {label.meaning}" for label in content.labels]
         if count.never:
-            remarks.append(f"Labels that no state has, so Storm does not know them: {_listed(count)}")
+            never = ", ".join(label.name for label in count.never)
+            remarks.append(f"Labels that no state has, so Storm does not know them: {never}")
         lines = [*(f"// {' '.join(remark.split())}" for remark in remarks), "//" + " " * padding]
         lines += ["@type: MDP", "@value_type: double", "@parameters", "", "@reward_models", ""]
         lines += ["@nr_states", str(content.n_states), "@nr_choices", str(n_choices), "@model", ""]
         return "\n".join(lines).encode("utf-8")
-
-
-def _listed(count: LabelCount) -> str:
-    return ", ".join(label.name for label in count.never)
 
 
 class Texts:

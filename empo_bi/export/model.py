@@ -18,7 +18,7 @@ from empo_bi.export.model_states import ModelStates
 from empo_bi.runtime.atomic_write import atomic_write, checked_place
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import kept_interrupts
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import counted
 
 
@@ -73,7 +73,7 @@ def export(
     # Levels of an array world may end before its horizon, where all states are terminal.
     last_step = dag.horizon if dag.model.packed is None else dag.model.packed.max_steps
     with atomic_write(file) as unfinished, kept_interrupts() as interrupts:
-        bar = level_bar(f"writing {file.name}", dag.horizon + 1, progress, n_states=states.n_states)
+        bar = LevelBar(f"writing {file.name}", dag.horizon + 1, progress, n_states=states.n_states)
         with unfinished.open("wb") as handle, bar:
             writer = writer_for(handle, file.parent, content)
             for block in states.blocks():

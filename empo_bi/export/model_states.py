@@ -7,7 +7,7 @@ of the model is a state of the DAG.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,12 +55,8 @@ def _ends_ignore_the_step(dag: Dag) -> bool:
     goes_on_somewhere = np.zeros(dag.n_bodies, dtype=np.bool_)
     for t in range(dag.horizon):
         goes_on_somewhere[as_array(dag.levels.part(t, ("expanded",)).expanded)] = True
-    return not any(goes_on_somewhere[_ended_bodies(dag, t)].any() for t in range(dag.horizon))
-
-
-def _ended_bodies(dag: Dag, t: int) -> IndexArray:
-    piece = dag.levels.part(t, ("members", "ended"))
-    return as_array(piece.members)[np.broadcast_to(piece.ended, (len(piece.members),))]
+    pieces = (dag.levels.part(t, ("members", "ended")) for t in range(dag.horizon))
+    return not any(goes_on_somewhere[as_array(piece.members)[~piece.goes_on_S]].any() for piece in pieces)
 
 
 def _goals_ignore_the_step(dag: Dag) -> bool:
@@ -100,14 +96,14 @@ class ModelStates:
         self.n_states = dag.n_states if self.is_unrolled else dag.n_bodies
         self._size = max(1, BLOCK_PAIRS // dag.n_profiles)
         self._blocks = LevelBlocks(dag, self._size)
-        self._first_T = np.cumsum([0, *dag.level_sizes]).tolist()
 
     def blocks(self) -> Iterator[StateBlock]:
-        number_B = self._numbers_of_all() if self.is_unrolled and not self._dag.shares_bodies else None
+        levels = range(self._dag.horizon + 1)
+        number_B = self._numbers_on(levels) if self.is_unrolled and not self._dag.shares_bodies else None
         first = 0
-        for t in range(self._dag.horizon + 1):
+        for t in levels:
             if self.is_unrolled and self._dag.shares_bodies and t < self._dag.horizon:
-                number_B = self._numbers_of_level(t + 1)
+                number_B = self._numbers_on([t + 1])
             place_S, attained_SX = self._states_of(t)
             for m in range(0, len(place_S), self._size):
                 chosen = slice(m, m + self._size)
@@ -129,17 +125,12 @@ class ModelStates:
         attained_SX = dag.attained(t)
         return place_S, None if attained_SX is None else attained_SX[place_S]
 
-    def _numbers_of_level(self, t: int) -> IndexArray:
+    def _numbers_on(self, levels: Iterable[int]) -> IndexArray:
+        """The number of each body that is on one of the levels, -1 for others."""
         number_B = np.full(self._dag.n_bodies, -1, dtype=np.int64)
-        body_S = as_array(self._dag.levels.members(t))
-        number_B[body_S] = self._first_T[t] + np.arange(len(body_S))
-        return number_B
-
-    def _numbers_of_all(self) -> IndexArray:
-        number_B = np.full(self._dag.n_bodies, -1, dtype=np.int64)
-        for t in range(self._dag.horizon + 1):
+        for t in levels:
             body_S = as_array(self._dag.levels.members(t))
-            number_B[body_S] = self._first_T[t] + np.arange(len(body_S))
+            number_B[body_S] = self._dag.first_state_T[t] + np.arange(len(body_S))
         return number_B
 
     def _rows(self, t: int, place_M: IndexArray) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ from empo_bi.runtime.machine import resident_bytes, worker_bytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Owners = Callable[[], Mapping[str, int]]
 
 _LEAK_BYTES, _LEAK_SHARE = 20_000_000, 0.1  # unexplained growth below this is not called a leak
 _REST = "Python, libraries and the rest"

@@ -27,11 +27,13 @@ class Range:
     def exactly(cls, number: float) -> Range:
         return cls(number, number, number)
 
-    def __mul__(self, factor: float) -> Range:
-        return Range(self.low * factor, self.likely * factor, self.high * factor)
+    def __mul__(self, factor: float | Range) -> Range:
+        other = factor if isinstance(factor, Range) else Range.exactly(factor)
+        return Range(self.low * other.low, self.likely * other.likely, self.high * other.high)
 
-    def __add__(self, other: Range) -> Range:
-        return Range(self.low + other.low, self.likely + other.likely, self.high + other.high)
+    def __add__(self, other: float | Range) -> Range:
+        more = other if isinstance(other, Range) else Range.exactly(other)
+        return Range(self.low + more.low, self.likely + more.likely, self.high + more.high)
 
     @property
     def is_exact(self) -> bool:

@@ -31,6 +31,7 @@ from empo_bi.world.goals import PossibleGoalGenerator
 from empo_bi.world.model import World
 
 _SPEED = Range(0.7, 1.1, 2.0)  # time per state, long sweeps against short ones: tables outgrow the cache, machines are noisy
+_ENUMERATION = Range(0.7, 1.0, 2.0)  # time per body, likewise
 _FULLER = 4.5  # how much larger the values of a whole run are on disk than those of its first levels, which are mostly 0
 _FULLEST = 0.5  # bytes on disk for each byte in memory, at worst
 _PER_LEVEL = Range(0.01, 0.03, 0.1)  # seconds to write a level to disk, however small it is
@@ -307,30 +308,20 @@ class _Outlook:
     ) -> Way:  # fmt: skip
         shapes = {guess: self._shape(steps, guess, in_memory, work, rest) for guess in ("low", "likely", "high")}
         needed = self._range(lambda guess: self._peak(shapes[guess], is_tight, at_most=guess == "high"))
-        memory = Range(
-            self._base + (needed.low - self._base) * _ALLOCATOR.low,
-            self._base + (needed.likely - self._base) * _ALLOCATOR.likely,
-            self._base + (needed.high - self._base) * _ALLOCATOR.high,
-        )
+        memory = (needed + -self._base) * _ALLOCATOR + self._base
         results = self._range(lambda guess: sum(shapes[guess].level_states) * shapes[guess].bytes_per_state)
         slices = self._range(lambda guess: sum(shapes[guess].slice_bytes))
         disk = Range.exactly(0.0)
         if not in_memory:
             ratio = self._seen.result_ratio
-            likely, high = max(ratio, min(_FULLEST, _FULLER * ratio)), max(ratio, _FULLEST)
-            results = Range(results.low * ratio, results.likely * likely, results.high * high)
-            disk = results + slices * self._seen.dag_ratio
+            ratios = Range(ratio, max(ratio, min(_FULLEST, _FULLER * ratio)), max(ratio, _FULLEST))
+            disk = results * ratios + slices * self._seen.dag_ratio
         if is_tight:
             enough = int(np.ceil(memory.high / 1e8)) * 100  # MB in round numbers, but no more than may be used
             options = {**options, "memory_limit": f"{min(enough, limit // 1_000_000) if memory.high <= limit else enough}MB"}
         speed = self._seen.seconds_per_state / (1 if self._workers == 1 else 0.8 * self._workers)
         sweep = speed * (2.0 if work == 8 else 1.0) * (1.0 if in_memory else 1.15)
-        begin = self._seen.seconds_per_body
-        seconds = Range(
-            sizes.states.low * sweep * _SPEED.low + sizes.bodies.low * begin * 0.7,
-            sizes.states.likely * sweep * _SPEED.likely + sizes.bodies.likely * begin,
-            sizes.states.high * sweep * _SPEED.high + sizes.bodies.high * begin * 2,
-        )
+        seconds = sizes.states * sweep * _SPEED + sizes.bodies * self._seen.seconds_per_body * _ENUMERATION
         if not in_memory:
             seconds += _PER_LEVEL * (steps + 1)
         return Way(name, options, memory, disk, seconds, memory.high <= limit)

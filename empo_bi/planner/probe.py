@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.attainment import fixed_goals_of
 from empo_bi.dag.dag import Dag
+from empo_bi.dag.explorer import Explorer
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.levels import LevelSizes, MemoryLevels
 from empo_bi.dag.packed_explorer import is_nested
@@ -22,7 +23,7 @@ from empo_bi.memory.budget import Budget
 from empo_bi.memory.watch import Watch
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.solving.enumeration import ExplorerOptions, explorer_for
 from empo_bi.solving.solve import pipeline_for
 from empo_bi.sweep.memory_model import BLOCK_STATES
@@ -86,25 +87,8 @@ def probe(
     options: ExplorerOptions = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock}
     explorer = explorer_for(model, level_fct, fixed_goals_of(model), Budget(), options)
     levels = _FirstLevels(explorer.n_profiles)
-    spent, last = 0.0, 0.0
-    is_complete = False
-    with level_bar("look ahead", explorer.n_levels, progress) as bar:
-        while len(levels) < _UNTIMED_LEVELS or (
-            spent + 1.5 * last < seconds and explorer.n_known < MAX_BODIES / 4  # the next level may take longer
-        ):
-            if max_levels is not None and len(levels) >= max_levels:
-                break
-            begin = time.perf_counter()
-            piece = explorer.next_level(levels)
-            if len(levels) >= _UNTIMED_LEVELS:
-                last = time.perf_counter() - begin
-                spent += last
-            clock.is_waiting = False
-            if piece is None:
-                is_complete = True
-                break
-            levels.append(piece, list)
-            bar.level(len(levels) - 1, len(piece.members))
+    with LevelBar("look ahead", explorer.n_levels, progress) as bar:
+        spent, is_complete = _count(explorer, levels, clock, seconds, max_levels, bar)
     is_complete |= len(levels) == explorer.n_levels
     n_levels = len(levels) if is_complete else explorer.n_levels or 0
     if n_levels == 0:
@@ -129,6 +113,29 @@ def probe(
         n_words=0 if model.packed is None else model.packed.n_words,
         goals_by_state=trial.goals_by_state,
     )
+
+
+def _count(
+    explorer: Explorer, levels: _FirstLevels, clock: _Clock, seconds: float, max_levels: int | None, bar: LevelBar
+) -> tuple[float, bool]:
+    """Append levels as long as there is time. Returns the seconds that counted, and whether nothing comes after them."""
+    spent, last = 0.0, 0.0
+    while len(levels) < _UNTIMED_LEVELS or (
+        spent + 1.5 * last < seconds and explorer.n_known < MAX_BODIES / 4  # the next level may take longer
+    ):
+        if max_levels is not None and len(levels) >= max_levels:
+            break
+        begin = time.perf_counter()
+        piece = explorer.next_level(levels)
+        if len(levels) >= _UNTIMED_LEVELS:
+            last = time.perf_counter() - begin
+            spent += last
+        clock.is_waiting = False
+        if piece is None:
+            return spent, True
+        levels.append(piece, list)
+        bar.level(len(levels) - 1, len(piece.members))
+    return spent, False
 
 
 class _Clock(Watch):

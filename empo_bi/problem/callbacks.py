@@ -17,10 +17,11 @@ from empo_bi.errors import InvalidWorldError
 from empo_bi.problem.goal_columns import Columns
 from empo_bi.problem.params import Belief
 from empo_bi.problem.profiles import Profiles
-from empo_bi.problem.protocols import JointPrior, State
+from empo_bi.problem.protocols import JointPrior
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import ByteArray, FloatArray
 from empo_bi.world.as_model import Model
+from empo_bi.world.model import State
 
 Answer = TypeVar("Answer")
 

@@ -21,11 +21,12 @@ from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import GoalError
 from empo_bi.memory.watch import Watch
-from empo_bi.problem.protocols import Goal, GoalGenerator, State
+from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.runtime.digests import digest_of
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import ByteArray, FloatArray, IndexArray
+from empo_bi.world.model import State
 
 REMEMBERED_LEVELS = 3
 _ASKED_AT_A_TIME = 1024  # states, between two looks at the memory
@@ -95,7 +96,7 @@ class GoalColumns(Columns):
         return h * self.n_goals + self._column[h][goal]
 
     def key(self) -> str | None:
-        """Tells these goals from others, also in another process; None if that cannot be told."""
+        """Identifies these goals, also in another process; None if that is unknown."""
         if not self.is_fixed:
             return key_of(self.generator)
         goals = self._fixed.key()
@@ -128,12 +129,7 @@ class GoalColumns(Columns):
 
     def _of_level(self, t: int) -> ByteArray:
         found = self.dag.attained(t) if self._is_stored else None
-        if found is not None:
-            return found
-        keys = self.dag.keys(t)
-        return self._fixed.rows(
-            self.dag.model.packed, self.dag.level_values[t], keys, self.dag.states(t) if keys is None else None
-        )
+        return self.dag.attainment_of(self._fixed, t) if found is None else found
 
     def _of_bodies(self) -> ByteArray:
         """Bits of all bodies, computed once for all levels."""
@@ -157,7 +153,7 @@ class GoalColumns(Columns):
         columns: list[dict[Goal, int]] = [{} for _ in self.humans]
         answers: list[_Answers] = []
         watch.owners = lambda: {"goals of all states": sum(answer.nbytes for answer in answers)}
-        with level_bar("goals", self.dag.horizon + 1, progress, limit=watch.budget.limit) as bar:
+        with LevelBar("goals", self.dag.horizon + 1, progress, limit=watch.budget.limit) as bar:
             watch.after_block = bar.block
             for t in range(self.dag.horizon + 1):
                 answers.append(self._ask_level(t, columns, watch))
@@ -258,10 +254,6 @@ def check_hashable(goal: object) -> None:
             f"goal {short_repr(goal)} is a {kind.__module__}.{kind.__qualname__}, which cannot be hashed ({error}); add "
             "__eq__ and __hash__ that look at what the goal is about, or make it a dataclass with frozen=True"
         ) from error
-
-
-def as_bits(bits_SX: npt.NDArray[np.bool_]) -> ByteArray:
-    return np.packbits(bits_SX, axis=1, bitorder="little")
 
 
 def bits_of(packed_SB: ByteArray, n_columns: int) -> npt.NDArray[np.bool_]:

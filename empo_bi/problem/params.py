@@ -113,6 +113,9 @@ class Params:
         return {name: "inf" if value == math.inf else value for name, value in found.items()}
 
 
+PLAIN_PARAMETERS = [field.name for field in fields(Params) if field.name != "believed_others_policy"]  # all but functions
+
+
 def params_from(described: object) -> Params:
     """Parameters as :meth:`Params.describe` wrote them; TypeError or ValueError for anything else."""
     known = set(Params().describe())

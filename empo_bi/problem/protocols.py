@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol
 
-State = Hashable
+from empo_bi.world.model import State
+
 Goal = Hashable
 
 

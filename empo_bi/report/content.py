@@ -25,7 +25,7 @@ from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
 from empo_bi.types import Array, FloatArray, IndexArray, Json
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.goals import ReachGoal
 
 Arrays = dict[str, npt.NDArray[np.number]]
@@ -71,7 +71,7 @@ def _states(solution: Solution, choice: Choice, t: int) -> Sequence[Any]:
     return solution.dag.states(t, choice.place_N[here]) if here.stop > here.start else []
 
 
-def _others(states: list[State]) -> npt.NDArray[np.int32]:
+def _others(states: list[GridState]) -> npt.NDArray[np.int32]:
     """(N, I): states with equal numbers in column i differ at most in agent i."""
     known = dict[Hashable, int]()
     rows = []

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from importlib.resources import files
 
 from empo_bi.report.content import Content
 from empo_bi.report.packing import packed
+from empo_bi.runtime.printable import without_nan
 from empo_bi.runtime.wording import counted
 from empo_bi.types import Json
 
@@ -60,20 +60,10 @@ def _first(content: Content) -> str:
 
 def safe_json(value: object) -> str:
     """JSON that cannot end the script element around it; nan becomes null, infinities become texts."""
-    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(without_nan(value), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
 
 
 def _part(name: str) -> str:

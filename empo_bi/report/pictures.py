@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.png import png_bytes
-from empo_bi.world.render import Cell, cells_of, paint
+from empo_bi.world.render import Cell, cells_of, paint, places_that_differ
 
 TILE = 48  # pixels
 COLUMNS = 16  # of the sheet
+MOST_PIXELS = 4_000_000  # of the map that a page shows first
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,15 @@ class Pictures:
     shown_D: npt.NDArray[np.uint16]
 
     def first(self, width: int) -> npt.NDArray[np.uint8]:
-        """The first state of a world ``width`` cells wide, assembled from the sheet: (H * TILE, W * TILE, 3) uint8."""
+        """The first state of a world ``width`` cells wide, assembled from the sheet: (H * TILE, W * TILE, 3) uint8.
+
+        A large map has smaller cells, so that the picture has at most some four million pixels.
+        """
         sprite_NYX3 = self.sheet.reshape(-1, TILE, COLUMNS, TILE, 3).swapaxes(1, 2).reshape(-1, TILE, TILE, 3)
+        every = max(1, math.ceil(TILE * math.sqrt(len(self.first_C) / MOST_PIXELS)))
+        sprite_NYX3 = sprite_NYX3[:, ::every, ::every]
         cell_HWYX3 = sprite_NYX3[self.first_C.reshape(-1, width)]
-        return cell_HWYX3.swapaxes(1, 2).reshape(-1, width * TILE, 3)
+        return cell_HWYX3.swapaxes(1, 2).reshape(-1, width * sprite_NYX3.shape[2], 3)
 
 
 def data_url(picture: npt.NDArray[np.uint8]) -> str:
@@ -48,13 +55,14 @@ def data_url(picture: npt.NDArray[np.uint8]) -> str:
     return "data:image/png;base64," + base64.b64encode(png_bytes(picture)).decode("ascii")
 
 
-def pictures_of(world: GridWorld, states: Sequence[State]) -> Pictures:
+def pictures_of(world: GridWorld, states: Sequence[GridState]) -> Pictures:
     """Pictures of some states, each as its differences from the first."""
     spec, known = world.world_spec, dict[Cell, int]()
     start, cells, shown = [0], list[int](), list[int]()
     first = np.zeros(spec.width * spec.height, dtype=np.uint16)
     for n, state in enumerate(states):
-        for (x, y), cell in cells_of(spec, state).items():
+        places = None if n == 0 else places_that_differ(states[0], state)
+        for (x, y), cell in cells_of(spec, state, places).items():
             sprite = known.setdefault(cell, len(known))
             if n == 0:
                 first[y * spec.width + x] = sprite

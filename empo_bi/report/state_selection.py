@@ -59,7 +59,7 @@ class Choice:
 def choose(solution: Solution, found: Survey, *, min_probability: float, max_states: int) -> Choice:
     """Up to ``max_states`` states of at least ``min_probability``, and the likeliest successors of each."""
     dag, n_levels = solution.dag, solution.dag.horizon + 1
-    first_T = np.cumsum([0, *dag.level_sizes])
+    first_T = dag.first_state_T
     places = [np.flatnonzero((mass_S >= min_probability) & (mass_S > 0)) for mass_S in found.mass_TS]
     level_C = np.repeat(np.arange(n_levels), [len(place) for place in places])
     place_C = np.concatenate(places)

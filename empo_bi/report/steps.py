@@ -51,20 +51,16 @@ class Steps:
 def steps_of(solution: Solution, t: int, place_M: IndexArray) -> Iterator[Steps]:
     """Steps of those of the given states that are not terminal, block by block."""
     dag, n_profiles = solution.dag, solution.dag.n_profiles
-    first = np.cumsum([0, *dag.level_sizes])
     if t == dag.horizon or len(place_M) == 0:
         return
     for joint in solution.joint_policies(t, place_M):
         block = joint.block
         entry_K = block.entries_of(n_profiles)
         body_N, inverse_K = np.unique(block.succ_K[entry_K], return_inverse=True)
-        number_N = np.zeros(len(body_N), dtype=np.int64)
-        for level, chosen, place in dag.locate(t, body_N):
-            number_N[chosen] = first[level] + place
         yield Steps(
             place_M=block.place_M,
             weight_MJ=joint.profile_weights(),
             count_MJ=block.counts_of(n_profiles),
-            number_K=number_N[inverse_K],
+            number_K=dag.numbers_of(t, body_N)[inverse_K],
             prob_K=block.prob_K[entry_K] if block.prob_K.size else np.ones(len(entry_K)),
         )

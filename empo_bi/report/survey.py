@@ -14,7 +14,7 @@ from empo_bi.analysis.quantiles import weighted_quantiles
 from empo_bi.analysis.uncertainty import entropy_of_logits, robot_logits
 from empo_bi.results.occupancy import ForwardPass
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.types import FloatArray, IndexArray
 from empo_bi.world.fields import StateFields
 from empo_bi.world.gridworld import GridWorld
@@ -60,7 +60,7 @@ def survey(solution: Solution, *, progress: bool = False) -> Survey:
         entropy_T=np.full(n_levels, np.nan),
         cell_TIC=None if grid is None else _no_cells(grid, n_levels),
     )
-    with level_bar("report", n_levels, progress, n_states=dag.n_states) as bar:
+    with LevelBar("report", n_levels, progress, n_states=dag.n_states) as bar:
         for t, mass_SN in ForwardPass(solution):
             mass_S = mass_SN[:, 0].copy()
             found.mass_TS.append(mass_S)

@@ -70,7 +70,6 @@ class MarkovChain(Sequence[dict[int, float]]):
         """Entries of the states of a level: numbers from, numbers to, probabilities."""
         import scipy.sparse
 
-        first = np.cumsum([0, *self._dag.level_sizes])
         found = []
         for block, weight_MJ in self._weights_of(t):
             n_profiles = self._dag.n_profiles
@@ -79,14 +78,13 @@ class MarkovChain(Sequence[dict[int, float]]):
             if block.prob_K.size:
                 weight_K = weight_K * block.prob_K[entry_K]
             body_N, inverse_K = np.unique(block.succ_K[entry_K], return_inverse=True)
-            number_N = np.zeros(len(body_N), dtype=np.int64)
-            for level, chosen, place in self._dag.locate(t, body_N):
-                number_N[chosen] = first[level] + place
+            number_N = self._dag.numbers_of(t, body_N)
             m_K = np.repeat(np.arange(len(block.place_M)), count_MJ.sum(axis=1))
             # Profiles that lead to the same successor are summed at once, to save memory.
             shape = (len(block.place_M), len(body_N))
             summed = scipy.sparse.coo_array((weight_K, (m_K, inverse_K)), shape=shape).tocsr().tocoo()
-            found.append((first[t] + block.place_M[summed.coords[0]], number_N[summed.coords[1]], summed.data))
+            from_K = self._dag.first_state_T[t] + block.place_M[summed.coords[0]]
+            found.append((from_K, number_N[summed.coords[1]], summed.data))
         if not found:
             return _NOTHING
         return tuple(np.concatenate([part[i] for part in found]) for i in range(3))  # type: ignore[return-value]
@@ -132,8 +130,7 @@ def documented_order(dag: Dag) -> tuple[list[Hashable], IndexArray]:
     by_level = [dag.states(t) for t in range(dag.horizon + 1)]
     found = [state for states in by_level for state in states]
     if dag.model.packed is not None:  # a state begins with its step, so levels follow each other
-        starts = np.cumsum([0, *dag.level_sizes])
-        order = [int(starts[t]) + i for t, states in enumerate(by_level) for i in sorted_order(states)]
+        order = [int(dag.first_state_T[t]) + i for t, states in enumerate(by_level) for i in sorted_order(states)]
     elif (own_order := dag.model.states_in_own_order()) is not None:
         number_of = {state: i for i, state in enumerate(found)}
         order = [number_of[state] for state in own_order]
@@ -146,18 +143,15 @@ def documented_order(dag: Dag) -> tuple[list[Hashable], IndexArray]:
 
 def _smallest_first(dag: Dag, states: Sequence[Any]) -> list[int]:
     """Kahn's algorithm with a heap; level by level if states cannot be compared."""
-    first = np.cumsum([0, *dag.level_sizes])
     follows: list[list[int]] = [[] for _ in states]
     waiting = [0] * len(states)
     for t in range(dag.horizon):
         level = dag.level(t)
         body_N, inverse_K = np.unique(level.succ_K, return_inverse=True)
-        number_N = np.zeros(len(body_N), dtype=np.int64)
-        for u, chosen, place in dag.locate(t, body_N):
-            number_N[chosen] = first[u] + place
+        number_N = dag.numbers_of(t, body_N)
         row_K = np.repeat(np.arange(level.n_states), level.count_SJ.sum(axis=1))
         for s, number in {*zip(row_K.tolist(), number_N[inverse_K].tolist(), strict=True)}:
-            follows[int(first[t]) + s].append(number)
+            follows[int(dag.first_state_T[t]) + s].append(number)
             waiting[number] += 1
     try:
         ready = [(states[i], i) for i in range(len(states)) if waiting[i] == 0]

@@ -14,6 +14,11 @@ RELATIVE = frozenset({"X_h", "U_r", "Q_r", "V_r"})
 _NAMES = {"Vh_m": "V_h", "Vh_e": "V_h with the robot"}
 
 
+def _bound(name: str) -> property:
+    """The largest bound of a quantity over all states."""
+    return property(lambda self: self._largest(name))
+
+
 class ErrorBounds:
     """How far the numbers of a solution may be from those of exact arithmetic, whatever the source of the error.
 
@@ -44,46 +49,14 @@ class ErrorBounds:
             return 1.0 if name.startswith("pi") else math.inf
         return float(self.levels[name].max()) if name in self.levels else math.nan
 
-    @property
-    def Vh_m(self) -> float:
-        return self._largest("Vh_m")
-
-    @property
-    def Vh_e(self) -> float:
-        return self._largest("Vh_e")
-
-    @property
-    def X_h(self) -> float:
-        return self._largest("X_h")
-
-    @property
-    def U_r(self) -> float:
-        return self._largest("U_r")
-
-    @property
-    def Q_r(self) -> float:
-        return self._largest("Q_r")
-
-    @property
-    def V_r(self) -> float:
-        return self._largest("V_r")
-
-    @property
-    def pi_h(self) -> float:
-        return self._largest("pi_h")
-
-    @property
-    def pi_r(self) -> float:
-        return self._largest("pi_r")
+    Vh_m, Vh_e, X_h, U_r = map(_bound, ("Vh_m", "Vh_e", "X_h", "U_r"))
+    Q_r, V_r, pi_h, pi_r = map(_bound, ("Q_r", "V_r", "pi_h", "pi_r"))
+    human_policies = pi_h
 
     @property
     def values(self) -> float:
         known = [bound for bound in (self.Vh_m, self.Vh_e) if not math.isnan(bound)]
         return max(known, default=math.nan)
-
-    @property
-    def human_policies(self) -> float:
-        return self.pi_h
 
     @property
     def types(self) -> str:

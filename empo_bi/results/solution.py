@@ -68,7 +68,7 @@ class Solution:
         # Open solutions of the same DAG.
         self._users: weakref.WeakSet[Solution] = weakref.WeakSet() if users is None else users
         self._users.add(self)
-        self.blocks, self._setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
+        self.blocks, self.setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
         self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
 
     @property
@@ -83,21 +83,16 @@ class Solution:
 
     @property
     def goal_columns(self) -> GoalColumns:
-        return self._setting.goals
+        return self.setting.goals
 
     @property
     def profiles(self) -> Profiles:
-        return self._setting.profiles
-
-    @property
-    def setting(self) -> Setting:
-        """What both phases were given apart from parameters: profiles, goals, precision."""
-        return self._setting
+        return self.setting.profiles
 
     @property
     def unit_durations(self) -> bool:
         """Whether every transition takes 1."""
-        return self._setting.unit_durations
+        return self.setting.unit_durations
 
     def __repr__(self) -> str:
         try:
@@ -208,7 +203,7 @@ class Solution:
 
     @property
     def robot_profiles(self) -> list[tuple[int, ...]]:
-        return self._setting.profiles.robot_profiles
+        return self.setting.profiles.robot_profiles
 
     @property
     def pi_h(self) -> ByLevel:
@@ -218,14 +213,14 @@ class Solution:
     @property
     def goals(self) -> dict[int, list[Goal]]:
         """The goals of each human, in the order of the arrays."""
-        goals = self._setting.goals
+        goals = self.setting.goals
         return {human: [goal for goal in goals.goals[h] if goal is not None] for h, human in enumerate(goals.humans)}
 
     @cached_property
     def human_policies(self) -> HumanPolicies:
         if self._given_prior is not None:
             raise ValueError("this was solved with a prior of your own, which has the humans' policies; ask that prior")
-        return HumanPolicies(self.blocks, self._setting, self.human_params, lambda t: self._stored("vh", t))
+        return HumanPolicies(self.blocks, self.setting, self.human_params, lambda t: self._stored("vh", t))
 
     # --- policies -----------------------------------------------------------------------------------------------------
 
@@ -234,14 +229,14 @@ class Solution:
         """The humans' policies, by goal and over all goals: a :class:`TabularHumanPolicyPrior`, or your own prior."""
         if self._given_prior is not None:
             return self._given_prior
-        generator = self._setting.goals.generator
+        generator = self.setting.goals.generator
         prior = TabularHumanPolicyPrior(self.world, self.humans, generator, PolicyView(self.human_policies))
         prior.solution = self
         return prior
 
     @cached_property
     def robot_policy(self) -> TabularRobotPolicy:
-        view = RobotPolicyView(self.dag, self._setting.profiles, self.robot_policies)
+        view = RobotPolicyView(self.dag, self.setting.profiles, self.robot_policies)
         policy = TabularRobotPolicy(self.world, self.robots, view)
         policy.solution = self
         return policy
@@ -249,12 +244,12 @@ class Solution:
     @cached_property
     def Vh(self) -> GoalValueView:
         """``Vh[state][human][goal]``, phase 1; zeros are left out."""
-        return GoalValueView(self.dag, self._setting.goals, lambda t, place_M: self.rows("vh", t, place_M))
+        return GoalValueView(self.dag, self.setting.goals, lambda t, place_M: self.rows("vh", t, place_M))
 
     @cached_property
     def Vhe(self) -> GoalValueView:
         """``Vhe[state][human][goal]``, with the robot; zeros are left out."""
-        return GoalValueView(self.dag, self._setting.goals, lambda t, place_M: self.rows("ve", t, place_M))
+        return GoalValueView(self.dag, self.setting.goals, lambda t, place_M: self.rows("ve", t, place_M))
 
     @cached_property
     def Vr(self) -> StateValueView:
@@ -278,7 +273,7 @@ class Solution:
 
         Humans act by their policies averaged over goals, except those who pursue a fixed goal.
         """
-        profiles, goals = self._setting.profiles, self._setting.goals
+        profiles, goals = self.setting.profiles, self.setting.goals
         pursued = pursued or PursuedGoals.of(goals, None)
         q_SR = self.rows("qr", t)
         if self._given_prior is None:
@@ -361,7 +356,7 @@ class Solution:
         """All numbers of one state; :class:`InvalidStateError` if it cannot be reached."""
         t, place = self.dag.place_of(state)
         places = np.array([place])
-        goals = self._setting.goals
+        goals = self.setting.goals
         is_terminal = not any(True for _ in self.blocks.of_states(t, places))
         table: dict[int, list[GoalRow]] = {}
         if not is_terminal:
@@ -369,7 +364,7 @@ class Solution:
             weight_X, has_X = goals.weights(t), goals.has(t)
             weight_HG = weight_X[place if len(weight_X) > 1 else 0].reshape(shape)
             has_HG = has_X[place if len(has_X) > 1 else 0].reshape(shape)
-            before_HG, pi_HGA = np.full(shape, math.nan), np.full((*shape, self._setting.profiles.n_actions), math.nan)
+            before_HG, pi_HGA = np.full(shape, math.nan), np.full((*shape, self.setting.profiles.n_actions), math.nan)
             if self._given_prior is None:
                 before_HG, pi_HGA = self.rows("vh", t, places)[0], self.human_policies.of_states(t, places)[1][0]
             after_HG = self.rows("ve", t, places)[0] if self.has_robot else np.full(shape, math.nan)
@@ -398,7 +393,7 @@ class Solution:
     @cached_property
     def precision(self) -> ErrorBounds:
         """How exact the numbers are. Reading the first bound takes a pass over all levels."""
-        rest, work = self._setting.precision.rest, self._setting.precision.work
+        rest, work = self.setting.precision.rest, self.setting.precision.work
         is_known = self.dag.precision in ("exact", "float64")
         return ErrorBounds(rest, work, self._measured if is_known else None)
 
@@ -408,7 +403,7 @@ class Solution:
     def memory_report(self) -> MemoryReport:
         """Bytes of all arrays, and how much smaller they are than in plainer ways to store them."""
         on_disk = self.results.compressed_bytes()
-        n_humans, n_columns, rest = len(self.humans), self._setting.goals.n_columns, np.dtype(self._setting.precision.rest)
+        n_humans, n_columns, rest = len(self.humans), self.setting.goals.n_columns, np.dtype(self.setting.precision.rest)
         names = {"vh": "V_h", "ve": "V_h with the robot", "xh": "X_h", "qr": "Q_r", "vr": "V_r"}
         widths = {"vh": n_columns, "ve": n_columns, "xh": n_humans, "qr": len(self.robot_profiles), "vr": 1}
         accounts = []
@@ -419,7 +414,7 @@ class Solution:
                 compressed = None if on_disk is None else on_disk.get(array, 0)
                 accounts.append(Account(names[array], 8 * n, 4 * n, packed, compressed))
         # Policies are computed on demand; this is what they would take.
-        n = self.dag.n_states * n_columns * self._setting.profiles.n_actions
+        n = self.dag.n_states * n_columns * self.setting.profiles.n_actions
         nothing = None if on_disk is None else 0
         return MemoryReport(self.summary(), [*accounts, Account("policies of the humans", 8 * n, 4 * n, 0, nothing)])
 

@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import joblib
 
 from empo_bi.errors import ClusterError
-from empo_bi.runtime.cluster import Cluster, DaskCluster
+from empo_bi.runtime.cluster import DaskCluster
 from empo_bi.runtime.joblib_internals import active_backend
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
 
-def active_cluster() -> Cluster | None:
+def active_cluster() -> DaskCluster | None:
     """The cluster to which blocks go: that of joblib's active backend, if it is none of this machine's own.
 
     ``with joblib.parallel_config(backend="dask", client=client): ...`` makes one active. Inside a task of a Dask worker

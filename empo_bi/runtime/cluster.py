@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from pickle import PicklingError
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from empo_bi.errors import WorkerDiedError
 
@@ -15,18 +15,6 @@ Block = TypeVar("Block")
 Result = TypeVar("Result")
 
 ATTEMPTS = 5  # per block; each sends the shared data again
-
-
-class Cluster(Protocol):
-    """Where blocks can be computed: ``n_workers`` at a time, with as many more waiting."""
-
-    n_workers: int
-
-    def map(self, function: Callable[[Shared, Block], Result], shared: Shared, blocks: Iterable[Block]) -> Iterator[Result]:
-        """``function(shared, block)`` of each block, in order. The caller's thread makes ``blocks``, a few ahead.
-
-        ``shared`` is the same for all blocks and must not be changed.
-        """
 
 
 class DaskCluster:
@@ -45,6 +33,10 @@ class DaskCluster:
         self._sent: Any = None  # the Dask future of the shared data
 
     def map(self, function: Callable[[Shared, Block], Result], shared: Shared, blocks: Iterable[Block]) -> Iterator[Result]:
+        """``function(shared, block)`` of each block, in order. The caller's thread makes ``blocks``, a few ahead.
+
+        ``shared`` is the same for all blocks and must not be changed.
+        """
         self._share(shared)
         ahead: deque[tuple[Any, Block]] = deque()
         try:

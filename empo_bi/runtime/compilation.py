@@ -75,9 +75,9 @@ class Compilations:
             self._depth += 1
 
     def _new_bar(self, dispatcher: Any) -> CompilationBar:
-        from empo_bi.runtime.progress import compilation_bar  # imports tqdm and psutil, only needed if something compiles
+        from empo_bi.runtime.progress import CompilationBar  # imports tqdm and psutil, only needed if something compiles
 
-        return compilation_bar(f"compiling {words_for(dispatcher)}, once per installation", self._n_known)
+        return CompilationBar(f"compiling {words_for(dispatcher)}, once per installation", self._n_known)
 
     def end(self, dispatcher: Any) -> None:
         """It has succeeded or failed."""
@@ -120,7 +120,7 @@ def quiet_unless_shown(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def words_for(dispatcher: Any) -> str:
-    """What a function of this package is for, told by the room it belongs to."""
+    """What a function of this package is for, by the room it belongs to."""
     _, _, rest = dispatcher.py_func.__module__.partition(".")
     return _WORDS.get(rest.partition(".")[0], dispatcher.py_func.__name__)
 

@@ -6,6 +6,7 @@ path that a caller gives may be a link; what lies below it may not.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path, PurePosixPath
@@ -67,6 +68,12 @@ def refuse_links_in(folder: Path) -> None:
                         refuse_link(Path(entry.path))
         except FileNotFoundError:  # its writer has just removed it
             continue
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            raise StoreMismatchError(
+                f"{folder}: has folders inside of folders, deeper than names can be; {REMEDY}"
+            ) from None
 
 
 def _kind(mode: int) -> str:

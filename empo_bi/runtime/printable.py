@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 # Control characters except newline and tab, and those that reorder or hide text, such as right-to-left overrides.
@@ -35,6 +36,17 @@ def printable_json(text: str) -> str:
     '{"title": "\\u009b31m"}'
     """
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def without_nan(value: object) -> object:
+    """What JSON can hold: nan becomes None, and infinities become texts (``"inf"``)."""
+    if isinstance(value, dict):
+        return {str(key): without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def _written_out(found: re.Match[str]) -> str:

@@ -24,7 +24,38 @@ COMPILATION_LINE_EVERY = 3.0  # compiling takes half a minute in all
 ESTIMATE_FROM_SHARE, ESTIMATE_FROM_SECONDS = 0.01, 30.0  # from then on the measured speed is good for an estimate
 
 
-class LevelBar:
+class _Bar:
+    """A bar on a terminal or in a notebook, plain lines elsewhere; not shown before it is due."""
+
+    def __init__(self, what: str, total: int | None, units: str, *, after: float | None, every: float | None) -> None:
+        self._what, self._total, self._units = what, total, units
+        self._as_lines = not _is_terminal() and not _is_notebook()
+        usual_after, usual_every = (LINE_AFTER, LINE_EVERY) if self._as_lines else (BAR_AFTER, BAR_EVERY)
+        self._after, self._every = usual_after if after is None else after, usual_every if every is None else every
+        self._begin = time.monotonic()
+        self._due, self._has_printed = self._begin + self._after, False
+        self._bar: tqdm[NoReturn] | None = None
+
+    def _is_due(self, now: float) -> bool:
+        if now < self._due:
+            return False
+        self._due = now + self._every
+        return True
+
+    def _draw(self, count: int, text: str) -> None:
+        if self._bar is None:
+            amount = "{n_fmt} " if self._total is None else "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} "
+            form = "{desc}: " + amount + self._units + "{postfix}"
+            self._bar = tqdm(total=self._total, initial=count, desc=self._what, bar_format=form, leave=False)
+        self._bar.n = count
+        self._bar.set_postfix_str(text)
+
+    def _print(self, text: str) -> None:
+        self._has_printed = True
+        say(f"{self._what}: {text}")
+
+
+class LevelBar(_Bar):
     """Progress by levels and blocks: how many are done, states per second, memory, and the time left.
 
     Parameters
@@ -34,24 +65,19 @@ class LevelBar:
     n_states : how many states there will be, None if unknown; the time left follows from it, or else from the last level
     limit : bytes that the process may hold, None if there is no limit
     shown : False shows nothing
-    as_lines : lines instead of a bar, also on a terminal
     after, every : seconds until it is first shown, and between updates
     """
 
     def __init__(
         self, what: str, n_levels: int | None, shown: bool, *, n_states: int | None = None, limit: int | None = None,
-        as_lines: bool, after: float, every: float,
+        after: float | None = None, every: float | None = None,
     ) -> None:  # fmt: skip
-        self._what, self._n_levels, self._n_states, self._limit = what, n_levels, n_states, limit
-        self._shown, self._every = shown, every
+        super().__init__(what, n_levels, "levels", after=after, every=every)
+        self._shown, self._n_states, self._limit = shown, n_states, limit
         self._skipped, self._done, self._done_states, self._states_in_work = 0, 0, 0, 0
         self._level: int | None = None
-        self._begin = self._last_level = time.monotonic()
-        self._level_seconds = 0.0
+        self._last_level, self._level_seconds = self._begin, 0.0
         self._first: tuple[float, int] | None = None  # when there were states for the first time, and how many
-        self._due = self._begin + after
-        self._as_lines, self._has_printed = as_lines, False
-        self._bar: tqdm[NoReturn] | None = None
 
     def __enter__(self) -> LevelBar:
         return self
@@ -61,7 +87,7 @@ class LevelBar:
             self._bar.close()
         elif self._has_printed and raised[0] is None:  # whoever saw it begin wants to see it end
             seconds = _duration(time.monotonic() - self._begin)
-            say(f"{self._what}: {', '.join([f'{self._skipped + self._done} levels', *self._states()])}, done in {seconds}")
+            self._print(f"{', '.join([f'{self._skipped + self._done} levels', *self._states()])}, done in {seconds}")
 
     def skip(self, n_levels: int) -> None:
         """``n_levels`` levels were done before."""
@@ -87,25 +113,15 @@ class LevelBar:
         now = time.monotonic()
         if self._first is None:  # before the first states, kernels were compiled or loaded
             self._first = now, self._done_states + self._states_in_work
-        if now < self._due:
+        if not self._is_due(now):
             return
-        self._due = now + self._every
         count = self._skipped + self._done
         if not self._as_lines:
             self._draw(count, self._text(now, in_bar=True))
             return
-        self._has_printed = True
-        of = "" if self._n_levels is None else f" of {self._n_levels}"
+        of = "" if self._total is None else f" of {self._total}"
         place = "the first level in work" if self._level is None else f"level {self._level}"
-        say(f"{self._what}: {place} ({count}{of} done), {self._text(now)}")
-
-    def _draw(self, count: int, text: str) -> None:
-        if self._bar is None:
-            levels = "{n_fmt} levels" if self._n_levels is None else "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} levels"
-            form = "{desc}: " + levels + "{postfix}"
-            self._bar = tqdm(total=self._n_levels, initial=count, desc=self._what, bar_format=form, leave=False)
-        self._bar.n = count
-        self._bar.set_postfix_str(text)
+        self._print(f"{place} ({count}{of} done), {self._text(now)}")
 
     def _text(self, now: float, *, in_bar: bool = False) -> str:
         """States (unless in a bar, which has no room), states per second, memory, and the time left, where known."""
@@ -134,108 +150,71 @@ class LevelBar:
             measured, seconds = states - states_then, now - then
             is_enough = measured >= ESTIMATE_FROM_SHARE * self._n_states or seconds >= ESTIMATE_FROM_SECONDS
             return 0.0 if not left else seconds * left / measured if measured and is_enough else None
-        if self._n_levels is None or self._done < 2:
+        if self._total is None or self._done < 2:
             return None
-        return self._level_seconds * max(0, self._n_levels - self._skipped - self._done)
+        return self._level_seconds * max(0, self._total - self._skipped - self._done)
 
 
-def level_bar(
-    what: str, n_levels: int | None, shown: bool, *, n_states: int | None = None, limit: int | None = None,
-    after: float | None = None, every: float | None = None,
-) -> LevelBar:  # fmt: skip
-    """A :class:`LevelBar` that suits stderr: a bar on a terminal or in a notebook, plain lines elsewhere."""
-    as_lines = _has_lines_only()
-    return LevelBar(
-        what, n_levels, shown, n_states=n_states, limit=limit, as_lines=as_lines,
-        after=(LINE_AFTER if as_lines else BAR_AFTER) if after is None else after,
-        every=(LINE_EVERY if as_lines else BAR_EVERY) if every is None else every,
-    )  # fmt: skip
+class RunBar(_Bar):
+    """Progress by runs of a batch: how many are done, and the time left."""
 
-
-class RunBar:
-    """Progress by runs of a batch: how many are done, and the time left; a bar, or lines."""
-
-    def __init__(self, what: str, n_runs: int, shown: bool, *, as_lines: bool, after: float, every: float) -> None:
-        self._what, self._n_runs, self._done, self._every = what, n_runs, 0, every
+    def __init__(self, what: str, n_runs: int, shown: bool) -> None:
+        super().__init__(what, n_runs, "runs", after=None, every=None)
+        self._n_runs, self._shown, self._done = n_runs, shown, 0
         self._first: tuple[float, int] | None = None  # when runs were done for the first time, and how many
-        self._due = time.monotonic() + after
-        self._as_lines = as_lines and shown
-        self._bar = tqdm(total=n_runs, unit="run", desc=what, delay=after, leave=False, disable=as_lines or not shown)
+        is_off = self._as_lines or not shown
+        self._runs = tqdm(total=n_runs, unit="run", desc=what, delay=self._after, leave=False, disable=is_off)
 
     def __enter__(self) -> RunBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.close()
+        self._runs.close()
 
     def update(self, n: int) -> None:
         self._done += n
-        self._bar.update(n)
+        self._runs.update(n)
         now = time.monotonic()
         if self._first is None:  # before the first run, workers were started and kernels loaded
             self._first = now, self._done
-        if self._as_lines and now >= self._due:
-            self._due = now + self._every
+        if self._as_lines and self._shown and self._is_due(now):
             then, done_then = self._first
             done = self._done - done_then
             left = f", {_duration((now - then) * (self._n_runs - self._done) / done)} left" if done else ""
-            say(f"{self._what}: {self._done:,} of {counted(self._n_runs, 'run')} done{left}")
+            self._print(f"{self._done:,} of {counted(self._n_runs, 'run')} done{left}")
 
 
-def run_bar(what: str, n_runs: int, shown: bool) -> RunBar:
-    """A :class:`RunBar` that suits stderr, as :func:`level_bar` chooses."""
-    as_lines = _has_lines_only()
-    after, every = (LINE_AFTER, LINE_EVERY) if as_lines else (BAR_AFTER, BAR_EVERY)
-    return RunBar(what, n_runs, shown, as_lines=as_lines, after=after, every=every)
+class CompilationBar(_Bar):
+    """Progress of compiling a kernel: how many of its functions are done, and the time taken."""
 
-
-class CompilationBar:
-    """Progress of compiling a kernel: how many of its functions are done, and the time taken; a bar, or lines."""
-
-    def __init__(self, what: str, n_functions: int, *, as_lines: bool, after: float, every: float) -> None:
-        self._what, self._n_functions, self._as_lines, self._every = what, n_functions, as_lines, every
-        self._begin = time.monotonic()
-        self._due, self._has_printed = self._begin + after, False
-        self._bar: tqdm[NoReturn] | None = None
+    def __init__(self, what: str, n_functions: int) -> None:
+        super().__init__(what, n_functions, "functions", after=None, every=None)
+        self._n_functions = n_functions
+        if self._as_lines:
+            self._every = COMPILATION_LINE_EVERY
 
     def to(self, n_done: int) -> None:
         """``n_done`` functions are done."""
         now = time.monotonic()
-        if now < self._due:
+        if not self._is_due(now):
             return
-        self._due, self._has_printed = now + self._every, True
         if self._as_lines:
             done = f"{n_done} of {counted(self._n_functions, 'function')} done"
-            say(f"{self._what}: {done}, {_duration(now - self._begin)}")
-            return
-        if self._bar is None:
-            form = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} functions{postfix}"
-            self._bar = tqdm(total=self._n_functions, desc=self._what, bar_format=form, leave=False)
-        self._bar.n = n_done
-        self._bar.set_postfix_str(_duration(now - self._begin))
+            self._print(f"{done}, {_duration(now - self._begin)}")
+        else:
+            self._draw(n_done, _duration(now - self._begin))
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
         elif self._has_printed:
-            say(f"{self._what}: done in {_duration(time.monotonic() - self._begin)}")
-
-
-def compilation_bar(what: str, n_functions: int) -> CompilationBar:
-    """A :class:`CompilationBar` that suits stderr, as :func:`level_bar` chooses."""
-    as_lines = _has_lines_only()
-    after, every = (LINE_AFTER, COMPILATION_LINE_EVERY) if as_lines else (BAR_AFTER, BAR_EVERY)
-    return CompilationBar(what, n_functions, as_lines=as_lines, after=after, every=every)
+            self._print(f"done in {_duration(time.monotonic() - self._begin)}")
 
 
 def say(text: str) -> None:
     """Print a line on stderr, if there is one, without breaking a bar."""
     if sys.stderr is not None:  # without it, tqdm would use stdout
         tqdm.write(printable(f"empo_bi: {text}"), file=sys.stderr)
-
-
-def _has_lines_only() -> bool:
-    return not _is_terminal() and not _is_notebook()
 
 
 def _is_terminal() -> bool:

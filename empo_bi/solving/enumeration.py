@@ -32,7 +32,7 @@ from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.printable import one_line
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.options import Resources, Storage, resources_from
 from empo_bi.store.format_names import FORMAT, VERSION
@@ -88,7 +88,7 @@ def enumerate_dag(
         result does not depend on it.
     memory_limit : int, float or str, optional
         ``"2GB"``, a number of bytes, or a fraction of the memory that is available. Sizes of blocks and caches follow, and
-        where that is not enough, an error tells before the memory is taken.
+        where that is not enough, an error says so before the memory is taken.
     precision : "float16", "float32", "float64" or "exact"
         How probabilities rest. Rows are renormalised when read; in float16 they are then exact to a relative 0.1%, and
         exact where they are halves, quarters and so on or all the same. Where some are too small for the type, a level
@@ -101,7 +101,7 @@ def enumerate_dag(
         Stop with an error when more states (of a gridworld: bodies, states but for the step) than this are found. For Python
         worlds the default is ten million, in case they never end.
     progress : bool
-        Show a bar, or lines where stderr is no terminal, for anything over a second or two.
+        Show a bar, or lines where stderr is not a terminal, for anything over a second or two.
     monitor : MemoryMonitor, optional
         Gives back caches, waits or stops when the machine's memory is short.
     memory_profile : MemoryProfiler, optional
@@ -168,17 +168,7 @@ def _enumerated(model: Model, level_fct: LevelFunction | None, storage: Storage,
         is_stored = is_stored and on_disk.manifest["content"]["goals"] == goals_key
         hold_to_world(on_disk, model, _goal_table(goals, is_stored=is_stored))
     was_there = len(levels) > 0
-
-    def give_back() -> None:
-        levels.give_back()
-        explorer.give_back()
-
-    watch.give_back = give_back
-    watch.owners = lambda: {
-        "index of states": explorer.nbytes,
-        "transitions that wait": explorer.waiting_bytes,
-        "slices at hand": levels.cached_bytes,
-    }
+    _watch_memory(watch, levels, explorer)
     try:
         _fill(levels, explorer, resources.progress, watch)
     finally:
@@ -341,6 +331,21 @@ def explorer_for(
     return DerivedExplorer(model, goals, **options)
 
 
+def _watch_memory(watch: Watch, levels: Levels, explorer: Explorer) -> None:
+    """Say what can be given back, and what is held for what."""
+
+    def give_back() -> None:
+        levels.give_back()
+        explorer.give_back()
+
+    watch.give_back = give_back
+    watch.owners = lambda: {
+        "index of states": explorer.nbytes,
+        "transitions that wait": explorer.waiting_bytes,
+        "slices at hand": levels.cached_bytes,
+    }
+
+
 def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> None:
     """Append what the explorer finds, continuing after the levels that are there. What fails leaves them as they are."""
     try:
@@ -350,7 +355,7 @@ def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> N
             return
         if len(levels):
             explorer.resume(levels, frontier)
-        with level_bar("enumerate", explorer.n_levels, progress, limit=watch.budget.limit) as bar:
+        with LevelBar("enumerate", explorer.n_levels, progress, limit=watch.budget.limit) as bar:
             bar.skip(len(levels))
             watch.after_block = bar.block
             while (piece := explorer.next_level(levels)) is not None:

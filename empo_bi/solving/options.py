@@ -74,7 +74,7 @@ class Storage:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What may be used, and who is told meanwhile.
+    """What may be used, and who hears of it meanwhile.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Resources:
     monitor : looks after the machine's memory
     profiler : takes snapshots of what is held
     progress : whether bars and messages are shown
-    after_level : told of every level that is solved
+    after_level : called after every level that is solved
     """
 
     budget: Budget = field(default_factory=Budget)

@@ -26,7 +26,7 @@ class Problem:
     ----------
     human_params : the parameters of phase 1, where they are not those of the set
     prior : to be asked instead of phase 1, if there is one
-    world_key : tells the world from others; taken before anybody asks it, since some worlds remember their answers
+    world_key : identifies the world; taken before anybody asks it, since some worlds remember their answers
     """
 
     model: Model

@@ -1,4 +1,4 @@
-"""What results depend on, by name: how a store's manifest tells them apart, and what else it says of them."""
+"""What results depend on, by name: how a store's manifest distinguishes them, and what else it says of them."""
 
 from __future__ import annotations
 

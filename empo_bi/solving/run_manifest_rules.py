@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 
 from empo_bi.problem.params import params_from
 from empo_bi.runtime.wording import short_repr
-from empo_bi.store.records import TEXT
+from empo_bi.store.records import FLAG, OBJECT, TEXT, listed, one_of
 from empo_bi.sweep.phases import PRECISIONS
 
-_is_text = TEXT.fits
+_is_text, _is_flag, _is_mapping, _is_list_of_texts = TEXT.fits, FLAG.fits, OBJECT.fits, listed(TEXT).fits
 Check = Callable[[object], bool]
 KEEPS = {  # what remains of a run, and which arrays that takes
     "values": ("vh", "ve", "xh", "qr", "vr"),
@@ -59,30 +59,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63)
 
 
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_plain(value: object) -> bool:
     """What a cell of a table may hold."""
     is_small = not isinstance(value, int) or abs(value) < 10**300  # as a float can be
     return value is None or isinstance(value, float | str) or (isinstance(value, int) and is_small)
 
 
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_anything(value: object) -> bool:
-    return True
-
-
 def _or_none(check: Check) -> Check:
     return lambda value: value is None or check(value)
-
-
-def _one_of(*texts: str) -> Check:
-    return lambda value: isinstance(value, str) and value in texts
 
 
 def _written(pattern: str) -> Check:
@@ -99,10 +83,6 @@ def _both(first: Check, second: Check) -> Check:
     return lambda value: first(value) and second(value)
 
 
-def _is_list_of_texts(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
 def _are_params(value: object) -> bool:
     try:
         params_from(value)
@@ -112,12 +92,12 @@ def _are_params(value: object) -> bool:
 
 
 _ASKED = _has(
-    keep=_one_of(*KEEPS), per_goal=_is_flag, rollouts=_is_count, metrics=_all(_is_text), precision=_one_of(*PRECISIONS),
-    max_states=_or_none(_is_count), memory_limit=_is_plain,
+    keep=one_of(*KEEPS).fits, per_goal=_is_flag, rollouts=_is_count, metrics=_all(_is_text),
+    precision=one_of(*PRECISIONS).fits, max_states=_or_none(_is_count), memory_limit=_is_plain,
 )  # fmt: skip
 ALWAYS: dict[str, Check] = {
     "key": _written("[0-9a-f]+"),
-    "status": _one_of("running", "finished", "failed"),
+    "status": one_of("running", "finished", "failed").fits,
     "world": _has(
         name=_is_text, source=_is_text, folder=_is_text, title=_is_text, key=_written("[0-9a-f]+"),
         mapping=_or_none(_is_mapping),
@@ -131,7 +111,7 @@ ALWAYS: dict[str, Check] = {
     "call": _is_text,
     "begun": _is_text,
     "machine": _has(host=_is_text),
-    "before": _is_anything,  # checked as a manifest of its own
+    "before": lambda value: True,  # checked as a manifest of its own
 }  # fmt: skip
 IF_SOLVED: dict[str, Check] = {  # also where a metric failed after that
     "columns": _all(_is_plain),

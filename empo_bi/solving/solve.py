@@ -83,7 +83,7 @@ def solve(
         As for :func:`enumerate_dag`.
     precision : "float16" or "float64"
         How the humans' values rest. float16: they are worked with in float32, or in float64 where parameters make much of
-        small errors. float64: everything is float64. ``solution.precision`` tells how exact numbers are. Transition
+        small errors. float64: everything is float64. ``solution.precision`` says how exact numbers are. Transition
         probabilities lose nothing either way.
     compression : as for :func:`enumerate_dag`
     memory_limit : int, float or str, optional
@@ -96,11 +96,11 @@ def solve(
         Replace what is in ``out``.
     max_states : as for :func:`enumerate_dag`
     progress : bool
-        Show bars, or lines where stderr is no terminal, for anything over a second or two.
+        Show bars, or lines where stderr is not a terminal, for anything over a second or two.
     monitor : MemoryMonitor, optional
         Gives back caches, waits or stops when the machine's memory is short.
     memory_profile : bool or MemoryProfiler
-        Take snapshots of what is held, and write a report to ``out``, or to the present folder if that is no folder.
+        Take snapshots of what is held, and write a report to ``out``, or to the present folder if that is not a folder.
 
     Examples
     --------

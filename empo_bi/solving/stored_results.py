@@ -13,14 +13,7 @@ from empo_bi.solving import result_content
 from empo_bi.solving.options import Storage
 from empo_bi.solving.problem import Problem
 from empo_bi.solving.result_content import ResultContent
-from empo_bi.store.solution_folders import (
-    ARCHIVES,
-    SolutionFolders,
-    are_same,
-    has_folder,
-    inside,
-    write_archive,
-)
+from empo_bi.store.solution_folders import ARCHIVES, SolutionFolders, are_same, has_folder, inside, write_archive
 from empo_bi.store.solved_levels import SolvedLevels
 from empo_bi.sweep.phases import Setting
 from empo_bi.types import Json
@@ -32,7 +25,7 @@ def archive_folder(storage: Storage, phase_2: bool) -> Path:
 
 @dataclass(frozen=True)
 class StoredResults:
-    """The places of all sets of parameters. Sets are told by their numbers."""
+    """The places of all sets of parameters. Sets go by their numbers."""
 
     problem: Problem
     dag: Dag

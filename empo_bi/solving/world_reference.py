@@ -87,7 +87,7 @@ class WorldReference:
         """
         if about["mapping"] is not None:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", WorldWarning)  # they were told when it was looked at
+                warnings.simplefilter("ignore", WorldWarning)  # they were given when it was looked at
                 return load_world(about["mapping"])
         look = self.look(steps)
         if look.key != about["key"]:

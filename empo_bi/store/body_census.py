@@ -46,8 +46,7 @@ class BodyCensus:
         """Whether what follows level ``t`` is on higher levels, or its states are expanded somewhere up to it."""
         where = spoken(level_name(t))
         if self._shares_bodies:
-            going_on = as_array(piece.members)[~np.broadcast_to(piece.ended, (len(piece.members),))]
-            level_M = self._level_B[going_on]
+            level_M = self._level_B[as_array(piece.members)[piece.goes_on_S]]
             if not ((level_M >= 0) & (level_M <= t)).all():
                 raise FormatError(f"{where}: a state that goes on is expanded nowhere")
         elif piece.succ_K is not None:

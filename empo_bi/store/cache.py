@@ -23,7 +23,7 @@ class LevelCache(Generic[Key, Piece]):
     """Reads pieces of levels through ``read(t)`` and remembers at most ``limit`` bytes of them, the last used ones.
 
     A piece larger than the limit is passed through, unless the cache ``keeps_one`` whatever its size. Pieces that are read
-    ahead count like all others. A limit of 0 remembers nothing. ``size_of(t)`` tells how large a piece will be, so that
+    ahead count like all others. A limit of 0 remembers nothing. ``size_of(t)`` says how large a piece will be, so that
     others can go before it is read.
     """
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.spill import BlockArray
-from empo_bi.store.format_names import CHUNK_BYTES
+from empo_bi.store.format_names import CHUNK_BYTES, COMPRESSORS
 from empo_bi.store.records import ARRAY_METADATA, WHOLE, FormatError, check_record, listed, parsed, shown
 from empo_bi.types import Array, Json
 
@@ -36,7 +36,7 @@ class Compression:
     name: str = "zstd"
 
     def __post_init__(self) -> None:
-        if self.name not in ("zstd", "lz4", "lz4hc", "blosclz", "zlib") or not 0 <= self.level <= 9:
+        if self.name not in COMPRESSORS or not 0 <= self.level <= 9:
             raise ValueError(f"{self}: expected zstd, lz4, lz4hc, blosclz or zlib, and a level from 0 (off) to 9")
 
     @classmethod

@@ -66,7 +66,7 @@ class DagStore(LevelledStore):
         cls, place: Place, manifest: Json, states: JsonStates | None, *, compression: Compression, overwrite: bool = False,
         cache_bytes: int = CACHE_BYTES, backlog_bytes: int = SLICE_BACKLOG,
     ) -> DagStore:  # fmt: skip
-        """A store with the content that ``manifest`` tells: a finished one for reading, one to continue, or a new one."""
+        """A store with the content that ``manifest`` describes: finished, for reading; to be continued; or new."""
         make = partial(cls, states=states, compression=compression, cache_bytes=cache_bytes, backlog_bytes=backlog_bytes)
         return cls._opened_or_created(place, manifest, make, overwrite=overwrite)
 

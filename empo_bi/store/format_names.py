@@ -12,12 +12,13 @@ FINISHED = "finished"  # group that appears after the last level
 BODY_ARRAYS = ("members", "added", "expanded", "ended")  # which bodies there are
 HEAD_ARRAYS = (*BODY_ARRAYS, "key", "states")  # everything but transitions and goals attained
 TRANSITIONS = ("count", "succ", "prob")
+COMPRESSORS = ("zstd", "lz4", "lz4hc", "blosclz", "zlib")  # of Blosc
 CHUNK_BYTES = 4 << 20  # large enough to stream, small enough to compress in the processor's cache
 
 
 @dataclass(frozen=True)
 class StoreKind:
-    """What tells one kind of store from another: its format, its names, and the words of its messages."""
+    """What distinguishes one kind of store from another: its format, its names, and the words of its messages."""
 
     format: str
     version: int

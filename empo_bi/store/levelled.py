@@ -63,7 +63,7 @@ class LevelledStore(ABC):
     @staticmethod
     @abstractmethod
     def check_manifest(manifest: Json) -> None:
-        """Raise :class:`FormatError` for what is no manifest of this kind."""
+        """Raise :class:`FormatError` for what is not a manifest of this kind."""
 
     @abstractmethod
     def check_content(self, asked: Json) -> None:
@@ -108,7 +108,7 @@ class LevelledStore(ABC):
 
     @classmethod
     def _opened_or_created(cls, place: Place, manifest: Json, make: Make[Self], *, overwrite: bool) -> Self:
-        """A store with the content that ``manifest`` tells: a finished one for reading, one to continue, or a new one."""
+        """A store with the content that ``manifest`` describes: finished, for reading; to be continued; or new."""
         with reporting(place.name):
             if (found := cls._complete(place, manifest, make, overwrite)) is not None:
                 found.tidy()
@@ -249,7 +249,7 @@ class LevelledStore(ABC):
     def _check_readable(self) -> None:
         """Complain if the store was closed, and wait until everything that was put is committed."""
         self._check_open()
-        self._wait()
+        self._collect()
 
     def _check_turn(self, t: int) -> None:
         """Complain of a level that is not the next one, or that comes after the end."""
@@ -263,12 +263,8 @@ class LevelledStore(ABC):
         ahead, obsolete = self.kind.resume_name(t), self.kind.resume_name(t - self.direction)
         self._writer.put(t, nbytes, write, groups=(level_name(t), ahead), obsolete=obsolete)
 
-    def _wait(self) -> None:
-        """Until everything that was put is committed."""
-        self._collect()
-
     def _collect(self, *, backlog: int = -1, through: int | None = None) -> None:
-        """Take note of levels that were committed; waits as :meth:`BackgroundWriter.written` does."""
+        """Take note of levels that were committed; wait for all of them, or as :meth:`BackgroundWriter.written` says."""
         try:
             for marker in self._writer.written(backlog=backlog, through=through):
                 self._markers.append(marker)
@@ -281,7 +277,7 @@ class LevelledStore(ABC):
 
     def finish(self) -> None:
         """Wait until everything is safe, and let others write."""
-        self._wait()
+        self._collect()
         if not self.is_finished:
             with reporting(self.place.name):
                 self._write_end()
@@ -296,8 +292,8 @@ class LevelledStore(ABC):
 
     def close(self) -> None:
         """Give back memory and lock. What was committed stays, except that a temporary store is removed."""
-        with contextlib.suppress(Exception):  # an error in writing was told, or is less than the one that led here
-            self._wait()
+        with contextlib.suppress(Exception):  # an error in writing was raised, or is less than the one that led here
+            self._collect()
         self._is_closed = True
         self._stop_writing()
         self._cache.close()
@@ -310,7 +306,7 @@ class LevelledStore(ABC):
         """Close, and leave nothing behind of what was being written."""
         if self._is_writing:
             with contextlib.suppress(Exception):
-                self._wait()
+                self._collect()
             self._delete_all(self._files.names())
             if self.place.folder is not None:
                 with contextlib.suppress(OSError):

@@ -22,6 +22,7 @@ from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, St
 from empo_bi.runtime.ordinary_files import refuse_link, refuse_links_in
 from empo_bi.store.format_names import is_half_a_file
 from empo_bi.store.lock import WriterLock
+from empo_bi.store.write_errors import opening_url
 
 TEMPORARY_PREFIX = "empo_bi-dag-"
 ROOM_NEEDED = 200_000_000  # bytes free before a temporary store is begun
@@ -231,14 +232,9 @@ def place_of(store: Any, name: str = "store") -> Place:
 
 
 def _remote(url: str) -> Store:
-    try:
+    with opening_url(url):
         # Only a disk has folders that have to be made.
         return FsspecStore.from_url(url, storage_options={"auto_mkdir": True} if url.startswith("local://") else None)
-    except ImportError as error:
-        raise StoreError(f"{url}: URLs need the package fsspec, and one for the kind of place: pip install 'empo-bi[remote]'"
-                         f" ({error})") from error  # fmt: skip
-    except Exception as error:  # of any file system that fsspec knows
-        raise StoreError(f"{url}: cannot be opened ({type(error).__name__}: {error})") from error
 
 
 def _read_only(store: Store) -> Store:
@@ -283,7 +279,7 @@ def reclaim(parent: Path) -> list[Path]:
 
 
 def nbytes_of(place: Place) -> int | None:
-    """Bytes on disk, None where that cannot be told cheaply."""
+    """Bytes on disk, None where finding out would be slow."""
     if place.zip_file is not None and place.zip_file.exists():
         return place.zip_file.stat().st_size
     if place.folder is None:
@@ -292,7 +288,7 @@ def nbytes_of(place: Place) -> int | None:
 
 
 def bytes_by_array(place: Place) -> dict[str, int] | None:
-    """Bytes on disk of all arrays of a name, ``level_00003/NAME/...``; None where that cannot be told cheaply."""
+    """Bytes on disk of all arrays of a name, ``level_00003/NAME/...``; None where finding out would be slow."""
     if place.zip_file is not None and place.zip_file.exists():
         with zipfile.ZipFile(place.zip_file) as packed:
             files = [(info.filename, info.compress_size) for info in packed.infolist()]

@@ -65,7 +65,7 @@ FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a text", _is_text)
 NUMBER = Kind("a finite number", lambda value: type(value) in (int, float) and abs(value) <= sys.float_info.max)
 OBJECT = Kind("an object", lambda value: isinstance(value, dict))
-# The parameters of the theory; those that are no numbers are flags.
+# The parameters of the theory; those that are not numbers are flags.
 THEORY_NUMBERS = frozenset(("beta_h", "beta_r", "eta", "rho_h", "rho_r", "terminal_Vr", "xi", "zeta"))
 THEORY_FLAGS = frozenset(("believed_others", "optimistic"))
 PARAMETERS = Kind(

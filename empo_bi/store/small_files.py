@@ -9,11 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from empo_bi.errors import StoreError
 from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, path_inside
 from empo_bi.runtime.printable import printable
 from empo_bi.store.solution_folders import inside, is_url, trimmed_url
-from empo_bi.store.write_errors import reporting
+from empo_bi.store.write_errors import opening_url, reporting
 from empo_bi.types import Json
 
 MOST_BYTES = 1 << 26  # of a file that is read: a table of a million runs, or a manifest, takes less
@@ -40,15 +39,10 @@ class Folder:
         return str(self.place.rstrip("/").rpartition("/")[2] if is_url(self.place) else self.place.name)
 
     def _remote(self) -> tuple[Any, str]:
-        try:
+        with opening_url(str(self)):
             import fsspec
 
             return fsspec.core.url_to_fs(self.place)
-        except ImportError as error:
-            needed = "the package fsspec, and one for the kind of place: pip install 'empo-bi[remote]'"
-            raise StoreError(f"{self}: URLs need {needed} ({error})") from error
-        except Exception as error:  # of any file system that fsspec knows
-            raise StoreError(f"{self}: cannot be opened ({type(error).__name__}: {error})") from error
 
     def read_bytes(self, name: str) -> bytes | None:
         """None if there is no such file. Of one that is too large, a byte more than :data:`MOST_BYTES`."""

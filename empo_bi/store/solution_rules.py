@@ -1,7 +1,7 @@
 """The contract of a stored solution: which arrays a solved level has, of which shape, and what numbers they may hold.
 
 Values are read by kernels that take logarithms and sums of them, so what is not a number, infinite or of the wrong sign is
-refused when it is read. A number within its range that somebody has made up cannot be told from a solved one.
+refused when it is read. A number within its range that somebody has made up looks like a solved one.
 """
 
 from __future__ import annotations

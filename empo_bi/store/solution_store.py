@@ -53,7 +53,7 @@ class SolutionStore(LevelledStore):
     def open_or_create(
         cls, place: Place, manifest: Json, *, compression: Compression, overwrite: bool = False
     ) -> SolutionStore:
-        """A solution with the content that ``manifest`` tells: finished, to be continued, or new."""
+        """A solution with the content that ``manifest`` describes: finished, to be continued, or new."""
         return cls._opened_or_created(place, manifest, partial(cls, compression=compression), overwrite=overwrite)
 
     def check_content(self, asked: Json) -> None:
@@ -229,7 +229,7 @@ class SolutionStore(LevelledStore):
         return about
 
     def has(self, t: int, name: str) -> bool:
-        self._wait()
+        self._collect()
         return name in self._marker(t)["arrays"]
 
     @property

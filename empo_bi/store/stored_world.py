@@ -6,13 +6,14 @@ import json
 import warnings
 from typing import Any
 
+from empo_bi.dag.attainment import fixed_goals_of
 from empo_bi.dag.dag import GoalTable
 from empo_bi.dag.world_fingerprint import horizon_of, identity_of
 from empo_bi.errors import DamagedStoreError, EmpoError, WorldWarning
 from empo_bi.runtime.wording import short_repr
 from empo_bi.store.dag_store import DagStore
 from empo_bi.world.array_world import NumberedStates
-from empo_bi.world.as_model import Model
+from empo_bi.world.as_model import Model, as_model
 from empo_bi.world.gridworld import GridWorld, load_world
 
 MOST_BYTES = 2_000_000  # of a world as JSON; a file may have half of it
@@ -26,7 +27,7 @@ def remembered_world(mapping: Any, where: str) -> GridWorld:
     if not isinstance(mapping, dict) or len(json.dumps(mapping)) > MOST_BYTES:
         raise DamagedStoreError(f"{where}: its world is {short_repr(mapping, 40)}, not that of a world file; make it anew")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WorldWarning)  # they were told when it was made
+        warnings.simplefilter("ignore", WorldWarning)  # they were given when it was made
         try:
             return load_world(mapping)
         except (EmpoError, ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
@@ -39,6 +40,11 @@ def stored_world(levels: DagStore) -> GridWorld:
     world = remembered_world(manifest["world"], levels.place.name)
     if (identity_of(world), horizon_of(world)) != (manifest["content"]["world"], manifest["content"]["horizon"]):
         raise levels.damaged("the metadata of the store: its gridworld is another one than that of the states")
+    goals = fixed_goals_of(as_model(world))
+    if goals is None or goals.key() != manifest["content"]["goals"]:  # but others, which somebody gave
+        return world
+    if (goals.humans, goals.describe()) != (manifest["humans"], manifest["goals"]):
+        raise levels.damaged("the metadata of the store: its humans and goals are not those of its gridworld")
     return world
 
 

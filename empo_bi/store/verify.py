@@ -13,7 +13,7 @@ import numpy.typing as npt
 from empo_bi.errors import DamagedStoreError, StoreError, StoreNotFoundError
 from empo_bi.runtime.ordinary_files import path_inside
 from empo_bi.runtime.printable import one_line
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import counted
 from empo_bi.store.dag_manifest import UNFINISHED
 from empo_bi.store.dag_store import DagStore
@@ -163,7 +163,7 @@ def _check_levels(store: DagStore | SolutionStore, levels: Sequence[int], progre
     """The number of arrays on some levels, and what is wrong with them."""
     n_arrays = 0
     damage: list[str] = []
-    with level_bar("verify", len(levels), progress) as bar:
+    with LevelBar("verify", len(levels), progress) as bar:
         for t in levels:
             damage += store.problems_of(t)
             n_arrays += store.n_arrays_of(t)

@@ -46,7 +46,7 @@ class ZarrFiles:
     """Groups of arrays in a store. ``name`` is how messages call it."""
 
     def __init__(self, name: str, store: Store, remedy: str = DAG_KIND.remedy) -> None:
-        """``remedy`` tells what to do about damage."""
+        """``remedy`` says what to do about damage."""
         self.name, self._store, self._remedy = name, store, remedy
         self._manifest: str | None = None
 
@@ -336,7 +336,7 @@ class ZarrFiles:
         async def deleted() -> None:
             try:
                 await self._store.delete_dir(name)
-            except ValueError:  # a file is no folder
+            except ValueError:  # it is a file
                 await self._store.delete(name)
 
         if self.can_delete:

@@ -13,8 +13,8 @@ import numpy as np
 from empo_bi.dag.level_blocks import LevelBlocks, RestingBlock
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.runtime.blocks import active_cluster, map_blocks
-from empo_bi.runtime.cluster import Cluster
-from empo_bi.runtime.progress import LevelBar, level_bar
+from empo_bi.runtime.cluster import DaskCluster
+from empo_bi.runtime.progress import LevelBar
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import cluster_blocks as remote
 from empo_bi.sweep.cluster_blocks import SharedSetting, batch_of, batch_states, compute_block_batch, grouped, put_results
@@ -88,7 +88,7 @@ class Sweep:
     memory_limit: int | None = None
     after_block: Callable[[int], None] | None = None
     after_level: Callable[[int, int], None] | None = None
-    cluster: Cluster | None = field(default_factory=active_cluster)
+    cluster: DaskCluster | None = field(default_factory=active_cluster)
     _shared: SharedSetting | None = field(default=None, init=False)
 
     def run(self) -> None:
@@ -99,7 +99,7 @@ class Sweep:
         dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
         first = max(task.next_level for task in self.tasks)
         n_states = sum(dag.level_sizes[: first + 1])
-        with level_bar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
+        with LevelBar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
             if first < 0:  # somebody opens what is there, and rows of all levels would only take memory
                 for t in range(dag.horizon, -1, -1):
                     if self.after_level is not None:
@@ -171,7 +171,7 @@ class Sweep:
         return map_blocks(compute, self.blocks.resting(level.t), workers)
 
     def _computed_elsewhere(
-        self, level: Level, tasks: Sequence[SolveTask], n_states: int, cluster: Cluster
+        self, level: Level, tasks: Sequence[SolveTask], n_states: int, cluster: DaskCluster
     ) -> Iterator[IndexArray]:
         if self._shared is None:
             self._shared = SharedSetting.of(self.tasks, self.setting, self._timing_model)

@@ -33,7 +33,7 @@ PARTS_PER_WORKER = (
 
 @dataclass(frozen=True, eq=False)
 class SharedSetting:
-    """What all batches of a sweep have in common, sent once: phases without tables; the world, if it tells durations."""
+    """What all batches of a sweep have in common, sent once: phases without tables; the world, if it has durations."""
 
     setting: PhaseSetting
     pairs: Sequence[PhasePair]

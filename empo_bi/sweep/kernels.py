@@ -379,7 +379,7 @@ def robot_block(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     r"""Phase 2 for M states: the robot's policy and what both policies together are worth.
 
-    The humans play ``pi_MAX`` (policies by goal, from phase 1), or, where another prior tells, ``joint_MU`` (all profiles u)
+    The humans play ``pi_MAX`` (policies by goal, from phase 1), or, with another prior, ``joint_MU`` (all profiles u)
     and ``joint_MXU`` (the same with one human pursuing one goal).
 
     .. math::
@@ -387,8 +387,8 @@ def robot_block(  # type: ignore[no-untyped-def]
         U_r = -\Big(\tfrac{1}{|H|} \sum_h X_h^{-\xi}\Big)^\eta, \quad
         V_r = \Big(\sum_r \pi_r(r) W(r)\Big) U_r + \sum_r \pi_r(r) Q_r(r)
 
-    ``span`` is the weight of one step, where durations are not told by ``span_K``; with a discount it counts in proportion
-    to the mass of the humans' distribution, which need not be 1 where another prior tells.
+    ``span`` is the weight of one step, where durations are not given by ``span_K``; with a discount it counts in proportion
+    to the mass of the humans' distribution, which need not be 1 with another prior.
 
     Returns ``OK``, or ``m * H + h`` for the first state m where a number is not what it should be: the power of human h is
     not positive and finite, or has no value above ``least``, or, with h = 0, U_r or V_r is not finite, or the former 0.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
-from empo_bi.problem.protocols import State
 from empo_bi.sweep.phases import BlockInputs, StateInputs
 from empo_bi.sweep.value_tables import RowPlan, Rows
 from empo_bi.types import ByteArray, FloatArray, IndexArray
+from empo_bi.world.model import State
 
 
 @dataclass(frozen=True)

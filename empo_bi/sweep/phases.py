@@ -12,7 +12,7 @@ from empo_bi.problem.callbacks import beliefs_of, durations_of, joint_policies_o
 from empo_bi.problem.goal_columns import Columns, GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
-from empo_bi.problem.protocols import JointPrior, State
+from empo_bi.problem.protocols import JointPrior
 from empo_bi.sweep import formulas
 from empo_bi.sweep.float16 import put_rows
 from empo_bi.sweep.kernels import OK, human_block, robot_block
@@ -21,6 +21,7 @@ from empo_bi.sweep.undefined_values import StateTrouble, parameter_at_fault, too
 from empo_bi.sweep.value_tables import RowPlan, Table
 from empo_bi.types import Array, Arrays, BoolArray, ByteArray, FloatArray, IndexArray, SuccessorArray
 from empo_bi.world.as_model import Model
+from empo_bi.world.model import State
 
 NO_JOINT_MU, NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0

@@ -35,27 +35,10 @@ def parameter_at_fault(
 
     The causes are looked for in the order in which numbers are computed, since one that is not finite spoils all others.
     """
+    robots = _fault_of_robot_values(params, longest, weight_HG, q_R)
+    if robots is not None:
+        return robots
     zeta, xi, eta, beta_r = params.zeta, params.xi, params.eta, params.beta_r
-    with np.errstate(over="ignore"):
-        if not np.isfinite(weight_HG.sum(axis=1)).all():
-            return (
-                f"the weights of goals sum to {weight_HG.sum(axis=1).max():g}; choose smaller ones, say such that sum to 1"
-            )
-    if params.rate_r * longest > _LARGEST_EXPONENT:
-        return (
-            f"the robot's discount leaves nothing of what follows: e^(-rho_r D) is 0 for rho_r={params.rate_r:.3g} and "
-            f"durations of up to {longest:g}; measure durations in longer units, or choose a gamma_r nearer to 1"
-        )
-    if not (np.isfinite(q_R).all() and (q_R < 0).all()):
-        return (
-            f"Q_r is {_first(q_R[~(np.isfinite(q_R) & (q_R < 0))])}, beyond what numbers can hold, for "
-            f"terminal_Vr={params.terminal_Vr:g} and rho_r={params.rate_r:.3g}; choose a terminal_Vr nearer to -1, or "
-            "a gamma_r nearer to 1"
-        )
-    with np.errstate(all="ignore"):
-        logits_R = formulas.robot_logits(q_R, beta_r)
-    if not np.isfinite(logits_R).all():
-        return f"beta_r={beta_r:g} takes (-Q_r)^-beta_r beyond what numbers can hold; choose a smaller one"
     if not np.isfinite(x_H).all():
         return (
             f"X_h is {_first(x_H[~np.isfinite(x_H)])} for zeta={zeta:g}, beyond what numbers can hold; choose a smaller "
@@ -88,6 +71,30 @@ def parameter_at_fault(
         f"zeta={zeta:g}, xi={xi:g}, eta={eta:g} or beta_r={beta_r:g} make the most of it; choose smaller ones, or a larger "
         "terminal_Vr such as -1"
     )
+
+
+def _fault_of_robot_values(params: Params, longest: float, weight_HG: FloatArray, q_R: FloatArray) -> str | None:
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight_HG.sum(axis=1)).all():
+            return (
+                f"the weights of goals sum to {weight_HG.sum(axis=1).max():g}; choose smaller ones, say such that sum to 1"
+            )
+    if params.rate_r * longest > _LARGEST_EXPONENT:
+        return (
+            f"the robot's discount leaves nothing of what follows: e^(-rho_r D) is 0 for rho_r={params.rate_r:.3g} and "
+            f"durations of up to {longest:g}; measure durations in longer units, or choose a gamma_r nearer to 1"
+        )
+    if not (np.isfinite(q_R).all() and (q_R < 0).all()):
+        return (
+            f"Q_r is {_first(q_R[~(np.isfinite(q_R) & (q_R < 0))])}, beyond what numbers can hold, for "
+            f"terminal_Vr={params.terminal_Vr:g} and rho_r={params.rate_r:.3g}; choose a terminal_Vr nearer to -1, or "
+            "a gamma_r nearer to 1"
+        )
+    with np.errstate(all="ignore"):
+        logits_R = formulas.robot_logits(q_R, params.beta_r)
+    if not np.isfinite(logits_R).all():
+        return f"beta_r={params.beta_r:g} takes (-Q_r)^-beta_r beyond what numbers can hold; choose a smaller one"
+    return None
 
 
 def too_large(value: float, rest: str, largest: float, source: str) -> str:

@@ -1,6 +1,6 @@
 """The rules that a world keeps, each a function of a :class:`~empo_bi.testing.sample.Sample`.
 
-A rule raises :class:`InvalidWorldError` if it is broken, and otherwise tells what it found.
+A rule raises :class:`InvalidWorldError` if it is broken, and otherwise says what it found.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def durations(sample: Sample) -> Finding:
                 raise InvalidWorldError(f"{where}: {given}; durations are finite and not negative")
             if given != again:
                 raise InvalidWorldError(f"{where}: {given} at first and {again} when asked again; give the same each time")
-    return Finding("told by the world, finite and not negative")
+    return Finding("given by the world, finite and not negative")
 
 
 # --- stores and goals -------------------------------------------------------------------------------------------------

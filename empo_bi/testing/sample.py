@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from empo_bi.dag.object_fingerprint import digest_of_content
-from empo_bi.dag.python_world import LevelFunction, asked, checked, ended_for_some, unhashable
+from empo_bi.dag.python_world import LevelFunction, asked, check_hash, checked, ended_for_some
 from empo_bi.errors import InvalidWorldError
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.world.as_model import Model
@@ -139,13 +139,6 @@ def answer_to(model: Model, state: State, profile: list[int]) -> Answer:
     for _, successor in answer:
         check_hash(f"a successor of {short_repr(state)} under profile {profile}", successor)
     return [(float(probability), successor) for probability, successor in answer]
-
-
-def check_hash(what: str, state: State) -> None:
-    try:
-        hash(state)
-    except TypeError as error:
-        raise unhashable(what, state, error) from error
 
 
 def attribute_digests(model: Model) -> dict[str, str | None]:

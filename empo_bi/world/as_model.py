@@ -110,7 +110,7 @@ class Model(Protocol):
 
     @property
     def hashed(self) -> list[Any]:
-        """What counts when something that holds the world (a goal, a prior) is told from others."""
+        """What counts when something that holds the world (a goal, a prior) is identified."""
 
     @property
     def added_attributes(self) -> Json | None:

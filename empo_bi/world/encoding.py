@@ -40,7 +40,7 @@ from empo_bi.world.layout import (
 )
 from empo_bi.world.tables import Tables
 
-State = tuple[Any, ...]
+GridState = tuple[Any, ...]  # (step, agents, mobile things, mutable objects)
 Entry = tuple[Any, ...]  # of an agent, a mobile thing or a mutable object in a state
 
 MOST_REMEMBERED = 1 << 16  # entries of tuples; small worlds have fewer, and for large ones some are made again
@@ -88,7 +88,7 @@ class StateCodec:
 
     # --- tuples -> keys -----------------------------------------------------------------------------------------------
 
-    def encode(self, states: Iterable[State]) -> tuple[npt.NDArray[np.int64], KeyArray]:
+    def encode(self, states: Iterable[GridState]) -> tuple[npt.NDArray[np.int64], KeyArray]:
         """Steps ``(S,)`` and keys ``(S, W)`` of state tuples.
 
         Raises
@@ -118,7 +118,7 @@ class StateCodec:
         pack_rows(self._tables.world, row_SR, key_SW)
         return key_SW
 
-    def _row_of(self, state: State) -> tuple[int, npt.NDArray[np.int64]]:
+    def _row_of(self, state: GridState) -> tuple[int, npt.NDArray[np.int64]]:
         layout = self.layout
         step, agents, mobile, mutable = state
         if index(step) < 0:
@@ -137,7 +137,7 @@ class StateCodec:
         self._check_row(row, state)
         return index(step), row
 
-    def _check_row(self, row: npt.NDArray[np.int64], state: State) -> None:
+    def _check_row(self, row: npt.NDArray[np.int64], state: GridState) -> None:
         layout = self.layout
         held = np.concatenate([row[CELL : layout.first_thing : AGENT_SLOTS], row[layout.first_thing : layout.first_object]])
         held = held[held > 0]
@@ -233,7 +233,7 @@ class StateCodec:
 
     # --- keys -> tuples -----------------------------------------------------------------------------------------------
 
-    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[State]:
+    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[GridState]:
         """State tuples of steps (one number for all, or one for each) and keys ``(S, W)``."""
         rows = self.unpack(key_SW).tolist()
         all_steps = np.broadcast_to(np.asarray(steps, dtype=np.int64), len(rows)).tolist()
@@ -246,7 +246,7 @@ class StateCodec:
         unpack_keys(self._tables.world, keys, row_SR)
         return row_SR
 
-    def state_of(self, step: int, row: list[int]) -> State:
+    def state_of(self, step: int, row: list[int]) -> GridState:
         """The tuple of a step and a row."""
         agents = [self._agents[tuple(row[i : i + AGENT_SLOTS])] for i in range(0, self._first_thing, AGENT_SLOTS)]
         cells = row[self._first_thing : self._first_object]

@@ -91,7 +91,7 @@ class StateFields:
         for slot in (CELL, DIRECTION):
             field = self._bits.get(index(agent) * AGENT_SLOTS + int(slot))
             if field is not None:
-                mask_W[field.word] &= ~np.uint64(((1 << field.width) - 1) << field.shift)
+                mask_W[field.word] &= ~field.bits
         return ((self._key_SW ^ key_W) & mask_W == 0).all(axis=1)
 
     # --- things and doors ---------------------------------------------------------------------------------------------
@@ -136,8 +136,7 @@ class StateFields:
         field = self._bits.get(slot)
         if field is None:  # it can never change
             return np.full(len(self), self._layout.initial_row[slot])
-        values = (self._key_SW[:, field.word] >> np.uint64(field.shift)) & np.uint64((1 << field.width) - 1)
-        return values.astype(np.int64)
+        return field.values(self._key_SW)
 
     def _agent(self, agent: int, slot: np.int64) -> IntArray:
         n = self._layout.n_agents

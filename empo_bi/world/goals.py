@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.types import KeyArray
-from empo_bi.world.encoding import State, StateCodec
+from empo_bi.world.encoding import StateCodec
 from empo_bi.world.layout import AGENT_SLOTS, CELL, StateLayout
+from empo_bi.world.model import State
 
 
 class PossibleGoal(ABC):
@@ -289,9 +290,6 @@ class WorldGoalGenerator(PossibleGoalGenerator):
     def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
         yield from zip(self.goals_of(human_agent_index), self.weights, strict=True)
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-
 
 class WorldGoalSampler(PossibleGoalSampler):
     """Draws from the goals of a world file, in proportion to their weights."""
@@ -389,5 +387,4 @@ def _agent_cells(layout: StateLayout, key_SW: KeyArray, agent: int) -> npt.NDArr
     if agent >= layout.n_agents:
         raise ValueError(f"a goal belongs to agent {agent}, but this world has agents 0 to {layout.n_agents - 1}")
     field = next(f for f in layout.fields if f.slot == agent * AGENT_SLOTS + CELL)
-    cells = (key_SW[:, field.word] >> np.uint64(field.shift)) & np.uint64((1 << field.width) - 1)
-    return cells.astype(np.int64)
+    return field.values(key_SW)

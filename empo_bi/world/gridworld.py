@@ -17,7 +17,7 @@ from empo_bi.runtime.hooks import provider_of
 from empo_bi.runtime.wording import counted
 from empo_bi.types import Json, KeyArray
 from empo_bi.world import codes, text
-from empo_bi.world.encoding import State, StateCodec
+from empo_bi.world.encoding import GridState, StateCodec
 from empo_bi.world.expand import Expansion, expand
 from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler, attained
 from empo_bi.world.key_rules import problem_of_keys
@@ -168,14 +168,14 @@ class GridWorld(PackedWorld):
 
     # --- states and transitions ---------------------------------------------------------------------------------------
 
-    def initial_state(self) -> State:
+    def initial_state(self) -> GridState:
         return self.codec.state_of(0, self.layout.initial_row.tolist())
 
-    def is_terminal(self, state: State | None = None) -> bool:
+    def is_terminal(self, state: GridState | None = None) -> bool:
         step = self._step_count if state is None else state[0]
         return bool(step >= self.max_steps)
 
-    def transition_probabilities(self, state: State, actions: Sequence[int]) -> Transitions | None:
+    def transition_probabilities(self, state: GridState, actions: Sequence[int]) -> Transitions | None:
         """``[(probability, successor), ...]``, equal successors merged; None in a terminal state.
 
         Raises
@@ -259,11 +259,11 @@ class GridWorld(PackedWorld):
         """Key of the initial state, (1, W)."""
         return self.layout.initial_key.copy()
 
-    def encode(self, states: Iterable[State]) -> tuple[npt.NDArray[np.int64], KeyArray]:
+    def encode(self, states: Iterable[GridState]) -> tuple[npt.NDArray[np.int64], KeyArray]:
         """Steps (S,) and keys (S, W) of state tuples."""
         return self.codec.encode(states)
 
-    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[State]:
+    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[GridState]:
         """State tuples of keys; ``steps`` is one number for all, or one for each."""
         return self.codec.decode(steps, key_SW)
 
@@ -298,10 +298,10 @@ class GridWorld(PackedWorld):
         self._step_count, self._key = step, key_1W
         self._row = self.codec.unpack(key_1W)[0].tolist() if row is None else row
 
-    def get_state(self) -> State:
+    def get_state(self) -> GridState:
         return self.codec.state_of(self._step_count, self._row)
 
-    def set_state(self, state: State) -> None:
+    def set_state(self, state: GridState) -> None:
         steps, key_1W = self.codec.encode([state])
         self._go_to(int(steps[0]), key_1W)
 
@@ -349,7 +349,7 @@ class GridWorld(PackedWorld):
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 
-    def render(self, state: State | None = None, *, tile: int = 32) -> Any:  # an array, or a text
+    def render(self, state: GridState | None = None, *, tile: int = 32) -> Any:  # an array, or a text
         """A state (by default the current one) as RGB array (height * tile, width * tile, 3), or as text in mode "ansi"."""
         if self.render_mode == "ansi":
             return self.to_text(state)
@@ -357,18 +357,18 @@ class GridWorld(PackedWorld):
 
         return draw(self.world_spec, self._shown_state(state), tile=index(tile))
 
-    def to_text(self, state: State | None = None) -> str:
+    def to_text(self, state: GridState | None = None) -> str:
         """The map of a state (by default the current one) in the two-letter codes of world files.
 
         It does not show directions, carried items and flags; :meth:`describe` does.
         """
         return text.draw(self.world_spec, self._shown_state(state))
 
-    def describe(self, state: State | None = None) -> str:
+    def describe(self, state: GridState | None = None) -> str:
         """One line for each agent: its cell and direction, what it carries, and whether it is terminated or paused."""
         return text.describe_agents(self.world_spec, self._shown_state(state))
 
-    def _shown_state(self, state: State | None) -> State:
+    def _shown_state(self, state: GridState | None) -> GridState:
         if state is None:
             return self.get_state()
         self.encode([state])  # refuses states of another world

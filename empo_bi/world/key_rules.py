@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.types import KeyArray
-from empo_bi.world.layout import AGENT_SLOTS, CARRIED, CELL, Field, StateLayout
+from empo_bi.world.layout import AGENT_SLOTS, CARRIED, CELL, StateLayout
 
 ROWS_AT_A_TIME = 1 << 14
 
@@ -30,26 +30,18 @@ def _problem_of(layout: StateLayout, key_SW: KeyArray) -> str | None:
     rest_SW = key_SW.copy()
     row_SR = np.broadcast_to(layout.initial_row, (len(key_SW), layout.n_slots)).copy()
     for field in layout.fields:
-        value_S = _values(field, key_SW)
+        value_S = field.values(key_SW)
         if int(value_S.max()) > field.largest or int(value_S.min()) < field.smallest:
             return f"a field of {field.width} bits is {int(value_S.min())} to {int(value_S.max())}; expected " + (
                 f"{field.smallest} to {field.largest}"
             )
         row_SR[:, field.slot] = value_S
-        rest_SW[:, field.word] &= ~(_mask(field) << np.uint64(field.shift))
+        rest_SW[:, field.word] &= ~field.bits
     if rest_SW.any():
         return "bits are set that belong to no field"
     if _share_a_cell(layout, row_SR).any():
         return "two agents or things are on one cell"
     return "more is carried than is missing on the ground" if _carry_too_much(layout, row_SR).any() else None
-
-
-def _mask(field: Field) -> np.uint64:
-    return np.uint64((1 << field.width) - 1)
-
-
-def _values(field: Field, key_SW: KeyArray) -> npt.NDArray[np.int64]:
-    return ((key_SW[:, field.word] >> np.uint64(field.shift)) & _mask(field)).astype(np.int64)
 
 
 def _share_a_cell(layout: StateLayout, row_SR: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.types import KeyArray
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, Door, Kind
 from empo_bi.world.spec import AgentSpec, WorldSpec
@@ -73,6 +74,15 @@ class Field:
     width: int
     smallest: int
     largest: int
+
+    @property
+    def bits(self) -> np.uint64:
+        """Those of its word."""
+        return np.uint64(((1 << self.width) - 1) << self.shift)
+
+    def values(self, key_SW: KeyArray) -> npt.NDArray[np.int64]:
+        """The slot in some states, (S,)."""
+        return ((key_SW[:, self.word] & self.bits) >> np.uint64(self.shift)).astype(np.int64)
 
 
 class StateLayout:

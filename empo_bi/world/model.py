@@ -62,7 +62,7 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
     - ``time_homogeneous``: a promise that makes the planners faster, see below.
     - ``transition_durations(state, actions, transitions)``: how long each transition takes, where that is not 1.
     - ``encode_state(state)`` and ``decode_state(value)``: states as JSON values and back, for stores on disk.
-    - ``content_key``: a text (or a method that returns one) that tells this world from others.
+    - ``content_key``: a text (or a method that returns one) that identifies this world.
     - ``max_steps``: the horizon, for messages and batches.
     - ``picture(state)``: a (height, width, 3) array of uint8, for films.
 

@@ -21,7 +21,7 @@ RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys 
 
 _OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {
     "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
-    "observation_space", "translated_from", "layout", "tables", "codec", "_profiles", "_step_count", "_key", "_row",
+    "observation_space", "translated_from", "layout", "tables", "codec", "_step_count", "_key", "_row",
 }  # fmt: skip
 
 
@@ -54,7 +54,7 @@ class GridModel(PackedModel):
     """A gridworld: its compiled tables tell it from others, and it has a map."""
 
     world: GridWorld
-    may_remember = False  # what is left on it is no part of its tables
+    may_remember = False  # what is left on it is not part of its tables
 
     # --- identity -----------------------------------------------------------------------------------------------------
 

@@ -142,9 +142,7 @@ class PythonModel:
     def added_attributes(self) -> Json | None:
         return None
 
-    @property
-    def may_remember(self) -> bool:
-        return True
+    may_remember = True
 
     # --- the horizon --------------------------------------------------------------------------------------------------
 
@@ -166,9 +164,7 @@ class PythonModel:
     def mapping(self) -> Json | None:
         return None
 
-    @property
-    def state_format(self) -> str | None:
-        return None
+    state_format: str | None = None
 
     @property
     def encode_state(self) -> Callable[[Any], Any] | None:

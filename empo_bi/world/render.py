@@ -12,7 +12,7 @@ in units of a tile's side. Coverage of a pixel follows from its distance, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from empo_bi.world import codes
 from empo_bi.world.codes import ALL_SIDES, DIRECTION_VECTORS, CellCode, Kind
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.spec import WorldSpec
 
 Image = npt.NDArray[np.uint8]
@@ -31,6 +31,7 @@ Distance = npt.NDArray[np.float64]
 Colour = tuple[float, float, float]
 Point = tuple[float, float]
 Layer = tuple[Any, ...]  # a kind, then the arguments of its painter
+Place = tuple[int, int]
 Cell = tuple[Layer, ...]  # from the ground up; equal cells look the same
 
 # Hues, and as far as possible lightnesses, that also differ for the colour-blind.
@@ -49,7 +50,7 @@ _LAVA, _GLOW, _SAND, _CRACK = (232, 84, 20), (255, 208, 80), (222, 198, 156), (1
 _LEAF, _TWIG, _WOOD, _STONE = (72, 140, 52), (128, 140, 84), (190, 134, 76), (122, 114, 108)
 
 
-def draw(spec: WorldSpec, state: State, *, tile: int = 32) -> Image:
+def draw(spec: WorldSpec, state: GridState, *, tile: int = 32) -> Image:
     """Picture of a state: ``(height * tile, width * tile, 3)`` uint8.
 
     Parameters
@@ -68,31 +69,35 @@ def draw(spec: WorldSpec, state: State, *, tile: int = 32) -> Image:
     return picture.reshape(spec.height * tile, spec.width * tile, 3)
 
 
-def cells_of(spec: WorldSpec, state: State) -> dict[tuple[int, int], Cell]:
-    """What each cell (x, y) of a state shows; cells can be compared, counted and painted."""
-    return {place: tuple(layers) for place, layers in _layers_by_cell(spec, state).items()}
+def cells_of(spec: WorldSpec, state: GridState, places: Iterable[Place] | None = None) -> dict[Place, Cell]:
+    """What each cell (x, y) of a state, or each of some, shows; cells can be compared, counted and painted."""
+    if places is None:
+        places = ((x, y) for y in range(spec.height) for x in range(spec.width))
+    return {place: tuple(layers) for place, layers in _layers_by_cell(spec, state, places).items()}
 
 
-def paint(cell: Cell, tile: int) -> Image:
-    """The picture of one cell, (tile, tile, 3) uint8; read-only, since it is cached."""
-    return _paint_cell(cell, tile)
+def places_that_differ(state: GridState, other: GridState) -> list[Place]:
+    """Cells, row by row, that may look different in two states: those of agents and of things that move or have flags."""
+    entries = [(x, y) for _, agents, _, _ in (state, other) for x, y, *_ in agents]
+    entries += [(x, y) for _, _, mobile, mutable in (state, other) for _, x, y, *_ in (*mobile, *mutable)]
+    return sorted(set(entries), key=lambda place: place[::-1])
 
 
 # --- what a cell shows ------------------------------------------------------------------------------------------------
 
 
-def _layers_by_cell(spec: WorldSpec, state: State) -> dict[tuple[int, int], list[Layer]]:
-    """Layers of every cell, from the ground up."""
+def _layers_by_cell(spec: WorldSpec, state: GridState, places: Iterable[Place]) -> dict[Place, list[Layer]]:
+    """Layers of some cells, from the ground up; agents and things elsewhere are left out."""
     _, agents, mobile, mutable = state
     flags = {(x, y): values for _, x, y, *values in mutable}
-    layers = {
-        (x, y): _map_layers(code, flags.get((x, y), [])) for y, row in enumerate(spec.cells) for x, code in enumerate(row)
-    }
+    layers = {(x, y): _map_layers(spec.cells[y][x], flags.get((x, y), [])) for x, y in places}
     for kind, x, y, *colour in mobile:
-        layers[x, y].append((Kind[kind.upper()], *colour))
+        if (x, y) in layers:
+            layers[x, y].append((Kind[kind.upper()], *colour))
     for agent, (x, y, direction, terminated, _, paused, *carried, forced) in zip(spec.agents, agents, strict=True):
         load = (Kind[carried[0].upper()], carried[1]) if carried[0] else None
-        layers[x, y].append((Kind.AGENT, agent.colour, direction, terminated, paused, load, forced is not None))
+        if (x, y) in layers:
+            layers[x, y].append((Kind.AGENT, agent.colour, direction, terminated, paused, load, forced is not None))
     return layers
 
 
@@ -112,8 +117,8 @@ def _map_layers(code: CellCode, flags: Sequence[object]) -> list[Layer]:
 
 
 @lru_cache(maxsize=1024)
-def _paint_cell(layers: Cell, size: int) -> Image:
-    """The picture of one cell, ``(size, size, 3)``; read-only, since callers share it."""
+def paint(layers: Cell, size: int) -> Image:
+    """The picture of one cell, (size, size, 3) uint8; read-only, since callers share it."""
     centres = (np.arange(size) + 0.5) / size
     x, y = np.meshgrid(centres, centres)
     tile = _Tile(np.full((size, size, 3), _FLOOR, dtype=np.float64), x, y, 1 / size)

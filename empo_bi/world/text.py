@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from empo_bi.world.codes import CELL_CODES, COLOURS, CellCode, Kind
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.spec import WorldSpec
 
 # The first spelling of each code wins, but kill buttons (Kb or Ki) are written Ki, which cannot be mistaken for a key.
@@ -13,7 +13,7 @@ _CODE_OF = {meaning: code for code, meaning in reversed(CELL_CODES.items())} | {
 _LETTER_OF = {name: letter for letter, name in COLOURS.items()}
 
 
-def draw(spec: WorldSpec, state: State) -> str:
+def draw(spec: WorldSpec, state: GridState) -> str:
     """The rows of the map in a state: what every cell shows (C12), with the current state of doors and bushes."""
     _, agents, mobile, mutable = state
     rows = [[_ground(cell) for cell in row] for row in spec.cells]
@@ -38,7 +38,7 @@ def _ground(cell: CellCode) -> str:
     return _CODE_OF[cell]
 
 
-def describe_agents(spec: WorldSpec, state: State) -> str:
+def describe_agents(spec: WorldSpec, state: GridState) -> str:
     """One line for each agent: its cell and direction, what it carries, and what holds it."""
     lines = []
     for i, (agent, entry) in enumerate(zip(spec.agents, state[1], strict=True)):

@@ -112,7 +112,7 @@ def _note_lines(root: yaml.Node, lines: dict[KeyPath, int], origin: str, what: s
 
 
 def _check_scalar(node: yaml.Node, origin: str, what: str, error: type[ValueError]) -> None:
-    """Refuse keys that are no scalars, and endless numbers in base 60."""
+    """Refuse keys that are not scalars, and endless numbers in base 60."""
     line = f"{origin}:{node.start_mark.line + 1}"
     if not isinstance(node, yaml.ScalarNode):
         raise error(f"{line}: a key is a list or a mapping; keys of a {what} are texts")

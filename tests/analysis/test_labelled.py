@@ -341,13 +341,11 @@ def test_one_column_of_all_levels_is_never_held_with_all_others() -> None:
     from empo_bi.analysis.lazy_arrays import LevelledArray
     from empo_bi.analysis.xarray_internals import LazilyIndexedArray
 
-    class Wide:
+    def wide_rows(t: int, places: Any) -> Iterator[tuple[slice, Any]]:
         """Levels of 2,000 states and 100 columns, 1.6 MB each, made when they are asked for."""
+        yield slice(0, len(places)), np.full((len(places), 100), t) + np.arange(100)
 
-        def pieces(self, t: int, places: Any) -> Iterator[tuple[slice, Any]]:
-            yield slice(0, len(places)), np.full((len(places), 100), t) + np.arange(100)
-
-    array = LevelledArray(Wide(), np.arange(41) * 2000, (100,), np.float64, threading.Lock())
+    array = LevelledArray(wide_rows, np.arange(41) * 2000, (100,), np.float64, threading.Lock())
     wide = xarray.Variable(("state", "goal"), LazilyIndexedArray(array))
     tracemalloc.start()
     found = wide.isel(goal=7).values

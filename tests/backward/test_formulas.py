@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from empo_bi import Params
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
-from empo_bi.problem.goal_columns import Columns, as_bits
+from empo_bi.problem.goal_columns import Columns
 from empo_bi.problem.profiles import Profiles
 from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.sweep import formulas
@@ -102,8 +102,9 @@ def cases(draw: st.DrawFn) -> Case:
     prob_K = np.concatenate([([1.0], [0.25, 0.75], [0.5, 0.25, 0.25])[n - 1] for n in count_EJ.ravel()])
     rows = np.arange(N_STATES)
     block = Block(rows, rows, rows, start_E, count_EJ, succ_K, prob_K)
+    bits_MB = np.packbits(rng.random((N_STATES, columns.n_columns)) < 0.2, axis=1, bitorder="little")
     work = BlockInputs(
-        t=0, block=block, slot_M=rows, succ_K=succ_K, attained_MB=as_bits(rng.random((N_STATES, columns.n_columns)) < 0.2),
+        t=0, block=block, slot_M=rows, succ_K=succ_K, attained_MB=bits_MB,
         has_NX=np.ones((1, columns.n_columns), dtype=np.uint8), weight_NX=rng.random((1, columns.n_columns)) + 0.1,
         duration_K=rng.random(len(succ_K)) * 3 if has_durations else NO_FLOATS, states=list(range(N_STATES)),
     )  # fmt: skip

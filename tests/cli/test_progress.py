@@ -14,7 +14,7 @@ import pytest
 from empo_bi import Params, TooManyStatesError, enumerate_dag, load_world, open_dag, solve
 from empo_bi.runtime import progress
 from empo_bi.runtime.byte_sizes import held_text
-from empo_bi.runtime.progress import level_bar
+from empo_bi.runtime.progress import LevelBar
 
 
 class Clock:
@@ -43,7 +43,7 @@ def as_stderr(stream: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_line_says_levels_states_speed_memory_and_time_left(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with level_bar("solve", 26, True, n_states=5_400_000, limit=2_000_000_000) as bar:
+    with LevelBar("solve", 26, True, n_states=5_400_000, limit=2_000_000_000) as bar:
         for t in range(25, 11, -1):
             clock.now += 0.25
             bar.level(t, 85_000)
@@ -55,7 +55,7 @@ def test_a_line_says_levels_states_speed_memory_and_time_left(clock: Clock, caps
 
 def test_lines_begin_after_two_seconds_and_come_every_ten(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     moments = []
-    with level_bar("solve", 100, True) as bar:
+    with LevelBar("solve", 100, True) as bar:
         for t in range(100):
             clock.now += 0.5
             bar.level(t, 1)
@@ -65,7 +65,7 @@ def test_lines_begin_after_two_seconds_and_come_every_ten(clock: Clock, capsys: 
 
 
 def test_both_can_be_chosen(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with level_bar("solve", 100, True, after=0, every=3) as bar:
+    with LevelBar("solve", 100, True, after=0, every=3) as bar:
         for t in range(10):
             bar.level(t, 1)
             clock.now += 1
@@ -73,11 +73,11 @@ def test_both_can_be_chosen(clock: Clock, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_short_work_and_hidden_work_say_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with level_bar("solve", 3, True) as bar:
+    with LevelBar("solve", 3, True) as bar:
         clock.now += 1.9
         bar.block(5)
         bar.level(2, 7)
-    with level_bar("solve", 3, False, after=0, every=0) as bar:
+    with LevelBar("solve", 3, False, after=0, every=0) as bar:
         clock.now += 100
         bar.block(5)
         bar.level(2, 7)
@@ -85,7 +85,7 @@ def test_short_work_and_hidden_work_say_nothing(clock: Clock, capsys: pytest.Cap
 
 
 def test_a_long_level_is_told_block_by_block(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with level_bar("solve", 2, True, n_states=400, every=1) as bar:
+    with LevelBar("solve", 2, True, n_states=400, every=1) as bar:
         for _ in range(3):
             clock.now += 2
             bar.block(50)
@@ -103,7 +103,7 @@ def test_a_long_level_is_told_block_by_block(clock: Clock, capsys: pytest.Captur
 def test_time_that_kernels_take_to_compile_is_not_taken_for_the_speed(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with level_bar("report", 5, True, n_states=2_000, every=0) as bar:
+    with LevelBar("report", 5, True, n_states=2_000, every=0) as bar:
         clock.now += 2
         bar.level(0, 1)
         clock.now += 3
@@ -119,7 +119,7 @@ def test_time_that_kernels_take_to_compile_is_not_taken_for_the_speed(
 
 
 def test_slow_work_tells_the_time_left_before_a_hundredth_is_done(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with level_bar("solve", 9, True, n_states=1_000_000) as bar:
+    with LevelBar("solve", 9, True, n_states=1_000_000) as bar:
         for _ in range(5):
             clock.now += 10
             bar.block(100)
@@ -129,7 +129,7 @@ def test_slow_work_tells_the_time_left_before_a_hundredth_is_done(clock: Clock, 
 
 
 def test_without_the_number_of_states_the_last_level_tells(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with level_bar("enumerate", 10, True, every=0) as bar:
+    with LevelBar("enumerate", 10, True, every=0) as bar:
         bar.skip(3)
         clock.now += 2
         bar.level(3, 10)
@@ -142,14 +142,14 @@ def test_without_the_number_of_states_the_last_level_tells(clock: Clock, capsys:
 
 
 def test_what_is_not_known_is_left_out(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with level_bar("verify", None, True) as bar:
+    with LevelBar("verify", None, True) as bar:
         clock.now += 200
         bar.level(0)
     assert capsys.readouterr().err.splitlines()[0] == "empo_bi: verify: level 0 (1 done), 410 MB held"
 
 
 def test_work_that_fails_does_not_claim_to_be_done(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with contextlib.suppress(RuntimeError), level_bar("solve", 3, True) as bar:
+    with contextlib.suppress(RuntimeError), LevelBar("solve", 3, True) as bar:
         clock.now += 5
         bar.level(2, 7)
         raise RuntimeError
@@ -160,7 +160,7 @@ def test_work_that_fails_does_not_claim_to_be_done(clock: Clock, capsys: pytest.
 
 def test_a_terminal_has_a_bar_that_goes_when_it_is_done(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = as_stderr(Terminal(), monkeypatch)
-    with level_bar("solve", 4, True, n_states=400, limit=2_000_000_000) as bar:
+    with LevelBar("solve", 4, True, n_states=400, limit=2_000_000_000) as bar:
         clock.now += 0.9
         bar.level(3, 100)
         assert terminal.getvalue() == ""
@@ -175,7 +175,7 @@ def test_a_terminal_has_a_bar_that_goes_when_it_is_done(clock: Clock, monkeypatc
 
 def test_a_bar_without_a_number_of_levels(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = as_stderr(Terminal(), monkeypatch)
-    with level_bar("enumerate", None, True) as bar:
+    with LevelBar("enumerate", None, True) as bar:
         clock.now += 2
         bar.level(0, 100)
     assert "enumerate: 1 levels, 50 states/s, 410 MB held" in terminal.getvalue()
@@ -184,7 +184,7 @@ def test_a_bar_without_a_number_of_levels(clock: Clock, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("no_stderr", [None, object()])
 def test_no_stderr_is_no_terminal(no_stderr: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     as_stderr(no_stderr, monkeypatch)
-    with level_bar("solve", 3, True) as bar:
+    with LevelBar("solve", 3, True) as bar:
         bar.level(2, 7)
 
 

@@ -14,8 +14,9 @@ import pytest
 from planning_worlds import Ring, step_of
 from store_tools import Drift
 
+from benchmarks.measuring import obvious_bytes
 from empo_bi import Dag, Params, enumerate_dag, load_world, solve
-from empo_bi.memory.storage_report import WAYS, Account, MemoryReport, obvious_bytes
+from empo_bi.memory.storage_report import WAYS, Account, MemoryReport
 
 PARAMS = Params(gamma_h=0.99, gamma_r=0.99)
 TRANSITIONS = ("succ", "prob", "count", "members", "expanded", "added", "ended")

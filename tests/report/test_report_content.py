@@ -14,6 +14,7 @@ from pages import Page
 from planning_worlds import Places, TwoSteps
 
 from empo_bi import Params, Solution, compute_robot_policy, load_world, solve, write_report
+from empo_bi.report.pictures import COLUMNS, MOST_PIXELS, TILE, pictures_of
 
 PARAMS = Params(gamma_h=0.99, gamma_r=0.98, zeta=2, beta_r=20)
 DOORS = """
@@ -246,3 +247,22 @@ def test_humans_are_told_by_their_place_in_the_solution_whatever_their_numbers(t
     with solve(world, PARAMS, human_agent_indices=humans, precision="float64", progress=False) as solution:
         assert solution.humans == (humans or [0, 2])
         check_numbers(written(solution, tmp_path), solution, every=7)
+
+
+def test_large_maps_take_small_pictures_and_only_changed_cells_are_looked_at() -> None:
+    n = 200
+    rows = [["We"] * n for _ in range(n)]
+    for y, x, code in ((1, 1, "Ay"), (1, 2, ".."), (2, 1, ".."), (2, 2, "Ae")):
+        rows[y][x] = code
+    goals = ["1,1", "2,1", "1,2", "2,2"]
+    world = load_world({"map": [" ".join(row) for row in rows], "max_steps": 2, "possible_goals": goals})
+    start = world.initial_state()
+    states = [start, *(successor for _, successor in world.transition_probabilities(start, [3, 3]))]
+    found = pictures_of(world, states)
+    assert found.first(n).size <= 3 * MOST_PIXELS
+    for k, state in enumerate(states):
+        shown = found.first_C.copy()
+        shown[found.cell_D[found.start_N[k] : found.start_N[k + 1]]] = found.shown_D[found.start_N[k] : found.start_N[k + 1]]
+        sprites = found.sheet.reshape(-1, TILE, COLUMNS, TILE, 3).swapaxes(1, 2).reshape(-1, TILE, TILE, 3)
+        corner = sprites[shown.reshape(n, n)[:4, :4]].swapaxes(1, 2).reshape(4 * TILE, 4 * TILE, 3)
+        assert np.array_equal(corner, world.render(state, tile=TILE)[: 4 * TILE, : 4 * TILE])

@@ -430,8 +430,8 @@ def test_both_phases_are_needed() -> None:
         (events.agent_in(3, (2, 2)), "agents 0 to 2"),
         (events.by_fields(lambda fields: fields.direction(0)), "int64 of shape .* expected one boolean each"),
         (events.by_fields(lambda fields: True), "expected one boolean each"),
-        (7, "7 is no event"),
-        (At, "is no event"),
+        (7, "7 is not an event"),
+        (At, "is not an event"),
     ],
 )
 def test_events_that_cannot_be(event: Any, message: str) -> None:
@@ -445,7 +445,7 @@ def test_areas_are_cells_or_rectangles() -> None:
 
 
 def test_fields_are_those_of_gridworlds() -> None:
-    with pytest.raises(TypeError, match="told from the fields of a gridworld"):
+    with pytest.raises(TypeError, match="computed from the fields of a gridworld"):
         first_of(solve(TwoSteps(), **EXACT), [LEFT])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import warnings
 import zipfile
@@ -138,6 +139,41 @@ def test_verify_compares_a_solution_with_its_name_and_its_dag(change: str, run: 
     assert found.exit_code == 1
     words = {"name": "its manifest is that of solution-", "levels": "other numbers than", "world": "for another world than"}
     assert words[change] in found.output
+
+
+@pytest.mark.parametrize("name", ["dag", "solution"])
+def test_a_file_in_the_place_of_a_store_is_noticed(name: str, run: Path) -> None:
+    store = run / "dag" if name == "dag" else solution_in(run)
+    shutil.rmtree(store)
+    store.write_text("no store")
+    found = invoke("verify", run)
+    assert found.exit_code == 2
+    assert "is a file" in found.output
+
+
+def test_folders_nested_deeper_than_names_can_be_are_refused_in_one_line(run: Path) -> None:
+    here = os.open(run / "dag", os.O_RDONLY)
+    for _ in range(60):
+        os.mkdir("x" * 100, dir_fd=here)
+        inner = os.open("x" * 100, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    with pytest.raises(StoreMismatchError, match="deeper than names can be") as raised:
+        open_dag(run / "dag")
+    assert len(str(raised.value)) < 500
+    shutil.rmtree(run / "dag")
+
+
+def test_goals_and_humans_of_a_dag_are_those_of_its_world(run: Path) -> None:
+    tree = tree_of(run / "dag")
+    record = record_of(tree, "zarr.json")
+    record["goals"][0].reverse()
+    put_record(tree, "zarr.json", record)
+    put_tree(tree, run / "dag")
+    with pytest.raises(DamagedStoreError, match="its humans and goals are not those of its gridworld"):
+        open_dag(run / "dag")
+    assert invoke("verify", run / "dag").exit_code == 1
 
 
 def test_labels_of_a_level_are_those_of_the_manifest(run: Path) -> None:

@@ -296,7 +296,7 @@ place = {place!r}
 original = DagStore.append
 def append(self, *args):
     if len(self) == 3:
-        self._wait()  # until the levels before are committed
+        self._collect()  # until the levels before are committed
         print("writing", flush=True)
         sys.stdin.readline()  # until told to go on
     original(self, *args)

@@ -383,7 +383,7 @@ def test_a_run_killed_before_its_last_record_continues_with_what_is_there(
         return enumerate_dag(ArrayWorld([matrix], max_steps=9, goals={"end": [3]}), store=tmp_path / "dag", progress=False)
 
     def killed(levels: Any) -> None:
-        levels._wait()
+        levels._collect()
         raise InterruptedError
 
     with monkeypatch.context() as patch:

@@ -148,6 +148,7 @@ BAD_MAPPINGS = {
     "ragged rows": ({"map": "We We We\nWe We\nWe We We"}, r"row 1 has 2 cells, row 0 has 3"),
     "half a cell": ({"map": "We We We\nWe W We\nWe We We"}, r"row 1 has 5 characters"),
     "an empty row inside": ({"map": "We We We\n\nWe We We\nWe We We"}, r"row 1 has 0 cells"),
+    "too large": ({"map": ["We" * 300] * 300}, r"300 x 300 cells; a map has at most 65,536"),
     "too small": ({"map": "We We\nWe We"}, r"at least 3 x 3"),
     "an unknown code": ({"map": "We We We\nWe Zz We\nWe We We"}, r"unknown code 'Zz' at x=1, y=1"),
     "a code in the wrong case": ({"map": "We We We\nWe ay We\nWe We We"}, r"Did you mean 'Ay'"),

@@ -1,4 +1,4 @@
-"""Colours that can be told apart with any kind of colour vision."""
+"""Colours that can be distinguished with any kind of colour vision."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 from empo_bi.analysis.decisions import Decision
 from empo_bi.analysis.plots.canvas import axes_or_new, expect, size_in_points, title
 from empo_bi.analysis.plots.colours import PALETTE, agent_colour, readable, text_colour
-from empo_bi.types import FloatArray
+from empo_bi.types import FloatArray, IndexArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,30 +50,8 @@ def plot_decision(decision: Decision, ax: Axes | None = None, *, most: int = 12)
             f"{probability:.3f}", (bar.get_width(), bar.get_y() + bar.get_height() / 2), (4, 0),
             textcoords="offset points", va="center", fontsize="small",
         )  # fmt: skip
-    columns: list[tuple[str, str | None, list[str]]] = [("$Q_r$", None, rounded(decision.Q_R[shown]))]
-    columns += [
-        (f"human {human}", agent_colour(human), [f"{x:.4f}" for x in decision.power_after_RH[shown, h].tolist()])
-        for h, human in enumerate(decision.humans)
-    ]
     room = size_in_points(ax)[0] - (beside if ax.figure.get_layout_engine() is not None else 0.0)
-    widest = GAP + _points([text for head, _, texts in columns[1:] for text in (head, *texts)], "small")
-    column = _column_width(widest, room, n_columns)
-    for c, (head, colour, texts) in enumerate(columns):
-        x = START + column * (c + 1)
-        ink = text_colour() if colour is None else readable(colour)
-        ax.text(x, -0.7, head, ha="right", va="bottom", fontsize="small", fontweight="bold", color=ink)
-        for y, text in zip(y_N.tolist(), texts, strict=True):
-            ax.text(x, y, text, ha="right", va="center", fontsize="small")
-    if decision.humans:
-        ax.text(
-            START + column * n_columns,
-            -1.35,
-            "power $X_h$ expected next",
-            ha="right",
-            va="bottom",
-            fontsize="small",
-            alpha=0.75,
-        )
+    column = _put_columns(ax, decision, shown, room)
     ax.set(yticks=y_N, yticklabels=names, xticks=[0, 0.25, 0.5, 0.75, 1])
     ax.set_xlim(0, START + column * (n_columns + 0.05))
     ax.set_ylim(n - 0.4, -2.0)
@@ -88,6 +66,27 @@ def plot_decision(decision: Decision, ax: Axes | None = None, *, most: int = 12)
         rest = f"the {n} likeliest of {len(order)} profiles; the others together have probability {total:.3g}"
     title(ax, f"what the robots do, level {decision.level}", rest)
     return ax
+
+
+def _put_columns(ax: Axes, decision: Decision, shown: IndexArray, room: float) -> float:
+    """Write :math:`Q_r` and the expected power of the humans beside the bars. Returns the width of a column."""
+    columns: list[tuple[str, str | None, list[str]]] = [("$Q_r$", None, rounded(decision.Q_R[shown]))]
+    columns += [
+        (f"human {human}", agent_colour(human), [f"{x:.4f}" for x in decision.power_after_RH[shown, h].tolist()])
+        for h, human in enumerate(decision.humans)
+    ]
+    widest = GAP + _points([text for head, _, texts in columns[1:] for text in (head, *texts)], "small")
+    column = _column_width(widest, room, len(columns))
+    for c, (head, colour, texts) in enumerate(columns):
+        x = START + column * (c + 1)
+        ink = text_colour() if colour is None else readable(colour)
+        ax.text(x, -0.7, head, ha="right", va="bottom", fontsize="small", fontweight="bold", color=ink)
+        for y, text in enumerate(texts):
+            ax.text(x, y, text, ha="right", va="center", fontsize="small")
+    if decision.humans:
+        x = START + column * len(columns)
+        ax.text(x, -1.35, "power $X_h$ expected next", ha="right", va="bottom", fontsize="small", alpha=0.75)
+    return column
 
 
 def _points(texts: list[str], size: str) -> float:

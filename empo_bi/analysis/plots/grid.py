@@ -10,7 +10,7 @@ from empo_bi.analysis.plots.canvas import axes_or_new, expect, one_line, plain, 
 from empo_bi.analysis.plots.colours import MARKED, WHITE, agent_colour, ink_on
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import label_of
-from empo_bi.world.encoding import State
+from empo_bi.world.encoding import GridState
 from empo_bi.world.goals import ReachGoal
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.render import draw
@@ -23,7 +23,7 @@ PRESENCE = 0.45  # strength of a faded picture
 TILE = 48  # pixels
 
 
-def plot_state(world: GridWorld, state: State | None = None, ax: Axes | None = None) -> Axes:
+def plot_state(world: GridWorld, state: GridState | None = None, ax: Axes | None = None) -> Axes:
     """Draw a state as ``world.render`` does, with the coordinates of cells and the numbers of agents.
 
     Parameters
@@ -49,7 +49,7 @@ def figure_size(world: GridWorld, *, beside: float = 0.6) -> tuple[float, float]
     return max(3.4, cell * width + beside), max(2.2, cell * height + 0.9)
 
 
-def draw_grid(ax: Axes, world: GridWorld, state: State | None, *, faded: bool = False) -> None:
+def draw_grid(ax: Axes, world: GridWorld, state: GridState | None, *, faded: bool = False) -> None:
     """Draw a state (None for the initial one), with a unit square for each cell and small tick labels."""
     state = _known(world, state)
     height, width = world.layout.cell_number.shape
@@ -99,7 +99,7 @@ def in_words(text: str, goal: Goal | None) -> str:
     return plain(text if goal is None else text.replace(one_line(repr(goal)), goal_label(goal)))
 
 
-def _number_agents(ax: Axes, world: GridWorld, state: State) -> None:
+def _number_agents(ax: Axes, world: GridWorld, state: GridState) -> None:
     """Write the number of each agent on a disc of its colour, in a corner of its cell."""
     from matplotlib.colors import to_rgb
 
@@ -115,7 +115,7 @@ def _number_agents(ax: Axes, world: GridWorld, state: State) -> None:
         )  # fmt: skip
 
 
-def _known(world: GridWorld, state: State | None) -> State:
+def _known(world: GridWorld, state: GridState | None) -> GridState:
     if state is None:
         return world.initial_state()
     world.encode([state])  # refuses states of another world
