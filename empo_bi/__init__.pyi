@@ -30,6 +30,7 @@ from .world.array_world import ArrayWorld as ArrayWorld
 from .world.gridworld import GridWorld as GridWorld
 from .world.gridworld import load_world as load_world
 from .world.model import WorldModel as WorldModel
+from .world.translation import from_multigrid as from_multigrid
 
 __version__: str
 

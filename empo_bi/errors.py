@@ -26,6 +26,7 @@ __all__ = [
     "StoreNotFoundError",
     "StoreVersionError",
     "TooManyStatesError",
+    "TranslationError",
     "WorkerDiedError",
     "WorldFileError",
     "WorldNotFoundError",

@@ -26,6 +26,7 @@ from empo_bi.solving.options import Roles
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.world.as_model import as_model
 from empo_bi.world.model import World
+from empo_bi.world.translation import translated
 
 
 @quiet_unless_shown
@@ -104,6 +105,7 @@ def compute_human_policy_prior(
     >>> float(prior(world.initial_state(), 0).sum().round(6))
     1.0
     """
+    given, world_model = world_model, translated(world_model, progress=not quiet)
     check_flags(
         return_Vh=return_Vh, return_attainment_cache=return_attainment_cache, use_attainment_cache=use_attainment_cache
     )
@@ -118,9 +120,10 @@ def compute_human_policy_prior(
     )  # fmt: skip
     switches.check()
     roles = Roles(humans=human_agent_indices, robots=(), goals=possible_goal_generator, phase_2=False)
+    _reset(given)
     solution = _solved(switches, params, roles)
-    cache = _attainment_cache(world_model, solution)
-    _leave_on(world_model, cache if use_attainment_cache else None, solution.dag if use_disk_slicing else None)
+    cache = _attainment_cache(given, solution)
+    _leave_on(given, cache if use_attainment_cache else None, solution.dag if use_disk_slicing else None)
     return _one_or_all(solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else []))
 
 
@@ -198,6 +201,7 @@ def compute_robot_policy(
     >>> Vr[world.initial_state()] < 0
     True
     """
+    given, world_model = world_model, translated(world_model, progress=not quiet)
     check_flags(return_values=return_values, return_markov_chain=return_markov_chain)
     params = Params(beta_r=beta_r, gamma_h=gamma_h, gamma_r=gamma_r, rho_h=rho_h, rho_r=rho_r, zeta=zeta, xi=xi, eta=eta,
                     terminal_Vr=terminal_Vr)  # fmt: skip
@@ -218,7 +222,8 @@ def compute_robot_policy(
         humans=human_agent_indices, robots=robot_agent_indices, goals=generator, prior=human_policy_prior,
         human_params=Params() if human_policy_prior is None else None,
     )  # fmt: skip
-    holders = [getattr(human_policy_prior, "solution", None), sliced_cache, getattr(world_model, "_attainment_cache", None)]
+    holders = [getattr(human_policy_prior, "solution", None), sliced_cache, getattr(given, "_attainment_cache", None)]
+    _reset(given)
     solution = _solved(switches, params, roles, _dag_at_hand(switches, holders))
     return _one_or_all(
         solution.robot_policy,
@@ -231,10 +236,14 @@ def _one_or_all(*results: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-def _solved(switches: Switches, params: Params, roles: Roles, dag: Dag | None = None) -> Solution:
-    reset = getattr(switches.world_model, "reset", None)
+def _reset(world: World) -> None:
+    """As documented, where the world can be reset."""
+    reset = getattr(world, "reset", None)
     if callable(reset):
         reset()
+
+
+def _solved(switches: Switches, params: Params, roles: Roles, dag: Dag | None = None) -> Solution:
     switches.tell_of_levels()
     try:
         return _solution(switches, params, roles, dag)

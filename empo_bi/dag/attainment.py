@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.dag.users_goals import UsersGoals
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.types import ByteArray, KeyArray
 from empo_bi.world.as_model import Model
@@ -39,6 +40,13 @@ class FixedGoals:
     humans: list[int]
     goals: list[list[Any]]
     weights: list[list[float]] = field(compare=False)
+    compiled: list[list[Any]] = field(compare=False)  # reach goals in place of goals of other packages that are the same
+
+    @classmethod
+    def of(cls, humans: list[int], goals: list[list[Any]], weights: list[list[float]], model: Model) -> FixedGoals:
+        asked = UsersGoals(model)
+        compiled = [[asked.reach_goal_like(goal) or goal for goal in known] for known in goals]
+        return cls(humans, goals, weights, compiled)
 
     @property
     def n_goals(self) -> int:
@@ -48,21 +56,21 @@ class FixedGoals:
     def ignore_the_step(self) -> bool:
         """Whether all are reach goals, exactly: a subclass may have its own idea of being achieved."""
         kinds = (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal, type(None))
-        return all(type(goal) in kinds for goals in self.goals for goal in goals)
+        return all(type(goal) in kinds for goals in self.compiled for goal in goals)
 
     def describe(self) -> list[list[str]]:
         return [[repr(goal) for goal in goals] for goals in self.goals]
 
     def key(self) -> str | None:
         """Identifies a set of goals, also in another process; None for goals that cannot be distinguished."""
-        return key_of([self.humans, self.goals])
+        return key_of([self.humans, self.compiled])
 
     def rows(
         self, packed: PackedWorld | None, value: int, key_SW: KeyArray | None, states: Sequence[Any] | None
     ) -> ByteArray:
         """Bits (S, X) of some states, given as keys (on level ``value`` of a packed world) or as they are."""
         n_states = len(states or ()) if key_SW is None else len(key_SW)
-        goals = [goal for goals in self.goals for goal in goals]
+        goals = [goal for goals in self.compiled for goal in goals]
         bits = np.empty((n_states, -(-len(goals) // 8)), dtype=np.uint8)
         for s in range(0, n_states, _BLOCK_STATES):
             block = slice(s, s + _BLOCK_STATES)
@@ -89,15 +97,26 @@ def _attained(
 def fixed_goals_of(model: Model) -> FixedGoals | None:
     """A world's goals, if it has humans and a generator that yields the same goals everywhere."""
     humans = [int(human) for human in model.human_agent_indices]
-    return fixed_goals(model.goal_generator, humans) if humans else None
+    return fixed_goals(model.goal_generator, humans, model) if humans else None
 
 
-def fixed_goals(generator: Any, humans: list[int]) -> FixedGoals | None:
+def fixed_goals(generator: Any, humans: list[int], model: Model) -> FixedGoals | None:
     """What a generator yields for each human, if that is the same in every state."""
     # The exact classes: a subclass may yield what it likes.
     if type(generator) is WorldGoalGenerator:
         weights = list(generator.weights)
-        return FixedGoals(humans, [list(generator.goals_of(human)) for human in humans], [weights for _ in humans])
+        return FixedGoals.of(humans, [list(generator.goals_of(human)) for human in humans], [weights] * len(humans), model)
     if type(generator) in (TabularGoalGenerator, DeterministicGoalGenerator):
-        return FixedGoals(humans, [list(generator.goals) for _ in humans], [list(generator.weights) for _ in humans])
-    return None
+        goals, weights = list(generator.goals), list(generator.weights)
+        return FixedGoals.of(humans, [goals] * len(humans), [weights] * len(humans), model)
+    return _fixed_elsewhere(generator, humans, model)
+
+
+def _fixed_elsewhere(generator: Any, humans: list[int], model: Model) -> FixedGoals | None:
+    """The same for generators of other packages, if all humans have equally many goals."""
+    asked = UsersGoals(model)
+    found = [asked.fixed_yield(generator, human) for human in humans]
+    if any(known is None for known in found) or len({len(known or ()) for known in found}) != 1:
+        return None
+    goals = [[goal for goal, _ in known or ()] for known in found]
+    return FixedGoals.of(humans, goals, [[float(weight) for _, weight in known or ()] for known in found], model)

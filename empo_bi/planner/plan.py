@@ -29,6 +29,7 @@ from empo_bi.types import Json
 from empo_bi.world.as_model import Model, as_model
 from empo_bi.world.goals import PossibleGoalGenerator
 from empo_bi.world.model import World
+from empo_bi.world.translation import translated
 
 _SPEED = Range(0.7, 1.1, 2.0)  # time per state, long sweeps against short ones: tables outgrow the cache, machines are noisy
 _ENUMERATION = Range(0.7, 1.0, 2.0)  # time per body, likewise
@@ -209,7 +210,7 @@ def plan(
     >>> found.recommended.call
     'solve(world, params)'
     """
-    model = as_model(world)
+    model = as_model(translated(world, progress=progress))
     check_function("level_fct", level_fct, "a function of a state")
     check_flags(progress=progress)
     if params is not None and not isinstance(params, Params):

@@ -61,7 +61,7 @@ class GoalColumns(Columns):
         self.dag, self.humans, self.generator = blocks.dag, list(humans), generator  # asked before there are columns
         self._blocks = blocks
         dag = self.dag
-        fixed = fixed_goals(generator, self.humans)
+        fixed = fixed_goals(generator, self.humans, dag.model)
         self._weights: list[FloatArray] = []  # by level, where they differ from state to state
         self._has: list[ByteArray] = []
         if fixed is None:
@@ -167,7 +167,7 @@ class GoalColumns(Columns):
             self._weights.append(weight_SX)
             self._has.append(has_SX)
         goals = [[*known, *([None] * (n_goals - len(known)))] for known in columns]
-        return FixedGoals(self.humans, goals, [[0.0] * n_goals for _ in self.humans])
+        return FixedGoals.of(self.humans, goals, [[0.0] * n_goals for _ in self.humans], self.dag.model)
 
     def _ask_level(self, t: int, columns: list[dict[Goal, int]], watch: Watch) -> _Answers:
         going_on = np.sort(np.concatenate([_NOWHERE, *(block.place_M for block in self._blocks.of_level(t))]))

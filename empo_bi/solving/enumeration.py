@@ -40,6 +40,7 @@ from empo_bi.types import Json
 from empo_bi.world.array_world import NumberedStates
 from empo_bi.world.as_model import UNKNOWN, Model, as_model
 from empo_bi.world.model import World
+from empo_bi.world.translation import translated
 
 if TYPE_CHECKING:
     from empo_bi.store.dag_store import DagStore
@@ -121,7 +122,7 @@ def enumerate_dag(
         memory_limit=memory_limit, workers=workers, max_states=max_states, monitor=monitor, memory_profile=memory_profile,
         progress=progress,
     )  # fmt: skip
-    return enumerated(as_model(world), storage, resources, level_fct)
+    return enumerated(as_model(translated(world, progress=progress)), storage, resources, level_fct)
 
 
 def enumerated(model: Model, storage: Storage, resources: Resources, level_fct: LevelFunction | None = None) -> Dag:
@@ -208,6 +209,7 @@ def open_dag(path: object, *, world: World | None = None, memory_limit: Size | N
 
     if path is None or isinstance(path, bool):
         raise TypeError(f"path={path!r}; give the folder, zip file, URL or zarr store of a DAG")
+    world = translated(world, progress=False)
     model, place = UNKNOWN if world is None else as_model(world), place_of(path, "path")
     states = JsonStates(model, None if world is None else model.initial_state())
     try:

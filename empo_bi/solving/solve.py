@@ -20,6 +20,7 @@ from empo_bi.solving.argument_checks import check_sequence_of
 from empo_bi.solving.options import Roles, Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.world.model import World
+from empo_bi.world.translation import translated
 
 
 class SolveOptions(TypedDict, total=False):
@@ -149,4 +150,5 @@ def pipeline_for(world: World, sets: Sequence[Params], options: SolveOptions) ->
         progress=options.get("progress", True),
     )
     dag, level_fct = options.get("dag"), options.get("level_fct")
-    return Pipeline.of(world, sets, roles, storage, resources, dag=dag, level_fct=level_fct)
+    found = translated(world, progress=resources.progress)
+    return Pipeline.of(found, sets, roles, storage, resources, dag=dag, level_fct=level_fct)

@@ -19,7 +19,8 @@ _CODE_OF = {meaning: code for code, meaning in reversed(CELL_CODES.items())}
 _LETTER_OF = {name: letter for letter, name in COLOURS.items()}
 _PLAIN = {
     "block": Kind.BLOCK, "rock": Kind.ROCK, "lava": Kind.LAVA, "switch": Kind.SWITCH, "unsteadyground": Kind.UNSTEADY,
-    "bush": Kind.BUSH, "killbutton": Kind.KILL_BUTTON, "pauseswitch": Kind.PAUSE_SWITCH, "controlbutton": Kind.CONTROL_BUTTON,
+    "bush": Kind.BUSH, "killbutton": Kind.KILL_BUTTON, "pauseswitch": Kind.PAUSE_SWITCH,
+    "controlbutton": Kind.CONTROL_BUTTON,
 }  # fmt: skip
 _COLOURED = {"wall": Kind.WALL, "key": Kind.KEY, "ball": Kind.BALL, "goal": Kind.GOAL}
 _DISABLED = {"killbutton": Kind.KILL_BUTTON, "pauseswitch": Kind.PAUSE_SWITCH, "controlbutton": Kind.CONTROL_BUTTON}

@@ -146,7 +146,9 @@ def _checked(env: Any, twin: Any, mapping: Any) -> GridWorld:
 def _check_order(twin: Any) -> None:
     places = [tuple(map(int, agent.pos))[::-1] for agent in twin.agents]
     if places != sorted(places):
-        raise TranslationError("its agents are not numbered in reading order, from the top row to the bottom, as in a world file")
+        raise TranslationError(
+            "its agents are not numbered in reading order, from the top row to the bottom, as in a world file"
+        )
 
 
 def _compare_walks(model: PythonModel, world: GridWorld) -> None:
@@ -172,8 +174,8 @@ def _compare(state: Any, profile: Sequence[int], theirs: Any, ours: Any) -> None
         p, q = expected.get(successor, 0.0), found.get(successor, 0.0)
         if not math.isclose(p, q, rel_tol=0, abs_tol=_TOLERANCE):
             raise TranslationError(
-                f"in state {short_repr(state, 300)} with actions {list(profile)} it leads to {short_repr(successor, 300)} with "
-                f"probability {p:g}, the rules of world files say {q:g}"
+                f"in state {short_repr(state, 300)} with actions {list(profile)} it leads to {short_repr(successor, 300)} "
+                f"with probability {p:g}, the rules of world files say {q:g}"
             )
 
 

@@ -1,0 +1,286 @@
+"""Environments of EMPO: what is translated is the same world, what is not is refused with the reason, nothing is changed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from multigrid_standin import AskedStateByState, StandIn, StandInGoal
+from oracle.gridworld import parse
+from random_worlds import random_worlds
+
+import empo_bi
+from empo_bi import (
+    Params,
+    compute_human_policy_prior,
+    compute_robot_policy,
+    enumerate_dag,
+    from_multigrid,
+    load_world,
+    plan,
+    solve,
+)
+from empo_bi.errors import TranslationError
+from empo_bi.world.text import to_mapping
+
+BASICS = ["basics/first_steps", "asymmetric_freeing", "ice_rink"]
+
+
+def file_of(name: str, steps: int) -> dict[str, Any]:
+    """A shipped world as a mapping, without weights, which the environments do not have."""
+    mapping: dict[str, Any] = to_mapping(load_world(name, max_steps=steps).world_spec)
+    if "possible_goals" in mapping:
+        mapping["possible_goals"] = [goal["goal"] for goal in mapping["possible_goals"]]
+    return mapping
+
+
+def freeing(steps: int = 3) -> StandIn:
+    return StandIn(file_of("asymmetric_freeing", steps))
+
+
+@pytest.fixture(autouse=True)
+def _count_from_zero() -> None:
+    StandIn.calls.clear()
+
+
+# --- the same world ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::empo_bi.errors.WorldWarning")
+@settings(max_examples=60, deadline=None)
+@given(random_worlds(max_steps=4))
+def test_worlds_with_all_kinds_of_objects_are_translated(mapping: dict[str, Any]) -> None:
+    env = StandIn(mapping)
+    world = from_multigrid(env)
+    ours, theirs = load_world(mapping), parse(mapping)
+    assert world.initial_state() == theirs.initial_state()
+    assert empo_bi.dag.world_fingerprint.identity_of(world) == empo_bi.dag.world_fingerprint.identity_of(ours)
+    assert world.translated_from is env
+
+
+@pytest.mark.parametrize("name", BASICS)
+def test_tables_are_the_same_translated_and_not(name: str) -> None:
+    env = StandIn(file_of(name, 3))
+    params = Params(zeta=2, beta_r=3)
+    there = solve(AskedStateByState(env), params, precision="float64", progress=False)
+    here = solve(env, params, precision="float64", progress=False)
+    assert here.dag.world.translated_from is env
+    assert there.dag.world.__class__ is AskedStateByState
+    tables = [(dict(there.Vr), dict(here.Vr))]
+    assert tables[0][0].keys() == tables[0][1].keys()
+    for state, value in tables[0][0].items():
+        assert here.Vr[state] == pytest.approx(value, rel=1e-9)
+        assert dict(here.Vh.get(state, {})).keys() == dict(there.Vh.get(state, {})).keys()
+        for human, goals in dict(there.Vh.get(state, {})).items():
+            assert dict(here.Vh[state][human]) == pytest.approx(dict(goals), rel=1e-9)
+
+
+def test_goals_of_users_stay_the_keys() -> None:
+    env = freeing()
+    prior, values = compute_human_policy_prior(env, [0, 1], return_Vh=True, quiet=True)
+    state = env._oracle.initial_state()
+    goals = [goal for goal, _ in env.possible_goal_generator.generate(state, 1)]
+    assert list(prior.values[state][1]) == goals
+    assert all(type(goal) is StandInGoal for goal in prior.values[state][1])
+    assert np.asarray(prior(state, 1, goals[2])).sum() == pytest.approx(1)
+    assert all(type(goal) is StandInGoal for table in values.values() for of in table.values() for goal in of)
+
+
+def test_goals_that_mean_something_else_than_their_target_are_asked_everywhere() -> None:
+    class Late(StandInGoal):
+        def is_achieved(self, state: Any) -> int:
+            return int(state[0] >= 2 and super().is_achieved(state))
+
+    env = freeing()
+    plain = solve(env, progress=False, phase_2=False)
+    generate = type(env.possible_goal_generator).generate
+
+    class Generator(type(env.possible_goal_generator)):  # type: ignore[misc]
+        def generate(self, state: Any, human: int) -> Any:
+            return ((Late(None, g.human_agent_index, g.target_rect, g.index), w) for g, w in generate(self, state, human))
+
+    env.possible_goal_generator = Generator(env, env.possible_goal_generator.goal_coords)
+    late = solve(env, progress=False, phase_2=False)
+    expected = solve(AskedStateByState(env), progress=False, phase_2=False)
+    for state, humans in expected.Vh.items():
+        assert {human: dict(goals) for human, goals in late.Vh[state].items()} == {
+            human: dict(goals) for human, goals in humans.items()
+        }
+    assert not np.array_equal(late.values.Vh_m[1], plain.values.Vh_m[1])
+
+
+# --- nobody is asked needlessly ---------------------------------------------------------------------------------------
+
+
+def test_two_phases_and_a_sweep_ask_the_environment_only_for_the_checks() -> None:
+    env = freeing(5)
+    for beta in (5.0, 7.0):
+        prior = compute_human_policy_prior(env, [0, 1], beta_h=beta, quiet=True)
+        policy = compute_robot_policy(env, [0, 1], [2], human_policy_prior=prior, quiet=True)
+    assert StandIn.calls["transitions"] == 300
+    before = Counter(StandIn.calls)
+    state = env._oracle.initial_state()
+    assert policy(state)
+    prior(state, 0)
+    assert StandIn.calls["transitions"] == before["transitions"]
+    enumerate_dag(env, progress=False)
+    plan(env, steps=3, progress=False)
+    assert StandIn.calls["transitions"] == before["transitions"]
+
+
+def test_being_asked_stepped_and_reset_leaves_it_the_same_world() -> None:
+    env = freeing()
+    world = from_multigrid(env)
+    env.transition_probabilities(env.get_state(), [3, 3, 3])
+    env.set_state(world.transition_probabilities(world.initial_state(), [3, 3, 3])[0][1])
+    assert from_multigrid(env) is world
+    env.max_steps = 7
+    other = from_multigrid(env)
+    assert other is not world
+    assert other.max_steps == 7
+
+
+def test_translation_changes_nothing_of_the_object() -> None:
+    env = freeing()
+    env.set_state(env.transition_probabilities(env.get_state(), [3, 3, 3])[0][1])
+    before = copy.deepcopy(vars(env))
+    from_multigrid(env)
+    after = vars(env)
+    assert after.keys() == before.keys()
+    for name in ("_state", "max_steps", "width", "_mobile_objects"):
+        assert after[name] == before[name]
+    assert [vars(agent) for agent in after["agents"]] == [vars(agent) for agent in before["agents"]]
+    assert [str(thing) for thing in after["grid"].cells] == [str(thing) for thing in before["grid"].cells]
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def test_one_line_says_what_was_done_once(capsys: pytest.CaptureFixture[str]) -> None:
+    env = freeing(1)
+    solve(env)
+    solve(env)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "translated" in line]
+    assert lines == ["empo_bi: StandIn was translated to a compiled gridworld, which agrees with it in 300 transitions"]
+    compute_human_policy_prior(freeing(1), [0, 1], quiet=True)
+    assert capsys.readouterr().err == ""
+
+
+def test_where_it_cannot_be_translated_a_line_says_why_and_it_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    env = freeing(1)
+    env.agents_have_wings = True
+    env._codes[0][0] = "??"
+    env.reset = lambda: None  # type: ignore[method-assign]
+    env.grid.get(0, 0).type = "cloud"
+    solution = solve(env)
+    assert solution.dag.world is env
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "translated" in line]
+    assert line.endswith("cannot be translated to a compiled gridworld: unknown kind of object: 'cloud' at 0,0")
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def on_terrain(env: StandIn) -> None:
+    x, y = env.agents[0].pos
+    env.terrain_grid.set(x, y, SimpleNamespace(type="switch", color="grey"))
+
+
+def box_with_a_key(env: StandIn) -> None:
+    env.grid.set(1, 1, SimpleNamespace(type="box", color="red", contains="a key"))
+
+
+def other_wall(env: StandIn) -> None:
+    env.agents[0].can_enter_magic_walls = True
+    thing = SimpleNamespace(type="magicwall", color="grey", magic_side=1, entry_probability=0.9, solidify_probability=0.1)
+    env.grid.set(1, 1, thing)
+
+
+def strong_human(env: StandIn) -> None:
+    env.agents[0].can_push_rocks = True
+
+
+def swapped(env: StandIn) -> None:
+    env.agents = env.agents[::-1]
+
+
+def blue_key(env: StandIn) -> None:
+    env.grid.set(1, 1, SimpleNamespace(type="key", color="blue"))
+
+
+def unknown_actions(env: StandIn) -> None:
+    env.actions = SimpleNamespace
+
+
+def more_steps_than_one(env: StandIn) -> None:
+    env.transition_durations = lambda state, actions, transitions: [2.0] * len(transitions)  # type: ignore[method-assign]
+
+
+def carries(env: StandIn) -> None:
+    step, agents, *rest = env._state
+    env._state = (step, ((*agents[0][:6], "key", "red", None), *agents[1:]), *rest)
+
+
+def own_rules(env: StandIn) -> None:
+    env.transition_probabilities = lambda state, actions: [(1.0, (state[0] + 1, *state[1:]))] if state[0] < 3 else None  # type: ignore[method-assign]
+
+
+def door_that_is_open_and_locked(env: StandIn) -> None:
+    env.grid.set(1, 1, SimpleNamespace(type="door", color="red", is_open=True, is_locked=True))
+
+
+def two_on_a_cell(env: StandIn) -> None:
+    env.agents[1].pos = env.agents[0].pos
+
+
+REFUSED: dict[Callable[[StandIn], None], str] = {
+    on_terrain: r"agent 0 is on a switch at \d+,\d+",
+    box_with_a_key: r"the box at 1,1 contains 'a key'",
+    other_wall: r"the magic wall at 1,1 has its own entry_probability, 0.9",
+    strong_human: r"only some yellow agents have can_push_rocks",
+    swapped: r"not numbered in reading order",
+    blue_key: r"no code of world files is a key of colour 'blue'",
+    unknown_actions: r"actions 'SimpleNamespace' with 4 actions",
+    more_steps_than_one: r"durations of its own",
+    carries: r"initial state is another one: agents",
+    own_rules: r"the rules of world files say",
+    door_that_is_open_and_locked: r"the door at 1,1 is open and locked",
+    two_on_a_cell: r"agents 0 and 1 are both at",
+}
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=lambda change: change.__name__)
+def test_what_world_files_cannot_say_is_refused_with_the_reason(change: Callable[[StandIn], None]) -> None:
+    env = freeing(3)
+    env.reset = lambda: None  # type: ignore[method-assign]
+    change(env)
+    with pytest.raises(TranslationError, match=REFUSED[change]):
+        from_multigrid(env)
+
+
+def test_what_cannot_be_copied_is_refused() -> None:
+    env = freeing(1)
+    env.window = (n for n in range(3))
+    with pytest.raises(TranslationError, match="cannot be copied"):
+        from_multigrid(env)
+
+
+def test_other_objects_are_no_environments() -> None:
+    with pytest.raises(TypeError, match="does not have the attributes of a MultiGridEnv"):
+        from_multigrid(load_world("basics/first_steps"))
+
+
+def test_a_run_of_a_translated_world_opens_without_it(tmp_path: Any) -> None:
+    env = freeing()
+    with solve(env, out=tmp_path / "run", progress=False) as solution:
+        value = solution.values.V_r[0][0]
+    with empo_bi.open_solution(tmp_path / "run", world=env) as again:
+        assert again.values.V_r[0][0] == value
+    assert json.dumps(to_mapping(from_multigrid(env).world_spec))
