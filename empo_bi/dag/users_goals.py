@@ -6,6 +6,7 @@ compiled path computes where goals are attained, and the users' objects stay wha
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from functools import cached_property
@@ -31,7 +32,8 @@ class UsersGoals:
     def reach_goal_like(self, goal: Any) -> ReachRectangleGoal | None:
         """The reach goal that somebody else's goal is: an agent, and the cell or rectangle where it has to be.
 
-        It is asked about states with the agent on every cell of the map: if it says otherwise anywhere, it is none.
+        It is asked about states with the agent on every cell of the map, and about many with it at the target: if it says
+        otherwise anywhere, it is none.
         """
         target = _target(goal)
         if target is None or isinstance(goal, PossibleGoal) or self._model.grid is None:  # ours are known by their class
@@ -39,16 +41,16 @@ class UsersGoals:
         found = ReachRectangleGoal(None, goal.human_agent_index, target)
         if found.human_agent_index >= self._model.n_agents:
             return None
-        states = self._moved_everywhere(found.human_agent_index)
+        states = self._moved_everywhere(found)
         return found if all(bool(goal.is_achieved(state)) == bool(found.is_achieved(state)) for state in states) else None
 
-    def _moved_everywhere(self, agent: int) -> Iterator[State]:
-        """States with one agent put on every cell in turn, whether or not it could stand there."""
+    def _moved_everywhere(self, goal: ReachRectangleGoal) -> Iterator[State]:
+        """States with the goal's agent put on every cell in turn, whether or not it could stand there."""
         assert self._model.grid is not None
-        spec = self._model.grid.world_spec
-        for y in range(spec.height):
-            for x in range(spec.width):
-                step, agents, *rest = self._probes[(x + y) % len(self._probes)]
+        spec, agent, (x1, y1, x2, y2) = self._model.grid.world_spec, goal.human_agent_index, goal.target_rect
+        for x, y in itertools.product(range(spec.width), range(spec.height)):
+            is_target = x in (x1, x2) and y in (y1, y2)
+            for step, agents, *rest in self._probes if is_target else [self._probes[(x + y) % len(self._probes)]]:
                 moved = (x, y, *agents[agent][2:])
                 yield (step, (*agents[:agent], moved, *agents[agent + 1 :]), *rest)
 

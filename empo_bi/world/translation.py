@@ -13,20 +13,24 @@ import random
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from empo_bi.errors import EmpoError, TranslationError, WorldWarning
 from empo_bi.runtime.progress import say
 from empo_bi.runtime.wording import short_repr
+from empo_bi.types import Json
 from empo_bi.world.gridworld import GridWorld, load_world
-from empo_bi.world.multigrid import is_multigrid, world_file_of
+from empo_bi.world.model import State, Transitions
+from empo_bi.world.multigrid import MultiGrid, is_multigrid, world_file_of
 from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, PythonModel
+
+AnyWorld = TypeVar("AnyWorld")
 
 N_CHECKS = 300  # transitions that are compared
 _TOLERANCE = 1e-9
 
 
-def from_multigrid(env: Any) -> GridWorld:
+def from_multigrid(env: object) -> GridWorld:
     """A compiled gridworld that is the same world as an environment of the public EMPO project.
 
     It has the environment's goals, humans and robots, and the environment itself as ``translated_from``. ``solve``,
@@ -47,13 +51,14 @@ def from_multigrid(env: Any) -> GridWorld:
     return found.world
 
 
-def translated(world: Any, *, progress: bool) -> Any:
+def translated(world: AnyWorld, *, progress: bool) -> AnyWorld | GridWorld:
     """The world to use for what somebody gave: a gridworld where it can be translated, otherwise the object itself.
 
     With ``progress`` a line says what was done, once for each object.
     """
-    if isinstance(world, GridWorld) or not is_multigrid(world):
-        return world
+    given = world  # which the type checker forgets below
+    if not is_multigrid(world):
+        return given
     found = _look_up(world)
     name = type(world).__name__
     if progress and not found.is_announced:
@@ -62,14 +67,14 @@ def translated(world: Any, *, progress: bool) -> Any:
             say(f"{name} is asked state by state, since it cannot be translated to a compiled gridworld: {found.reason}")
         else:
             say(f"{name} was translated to a compiled gridworld, which agrees with it in {N_CHECKS} transitions")
-    return world if found.world is None else found.world
+    return given if found.world is None else found.world
 
 
 @dataclass
 class _Translation:
     """What was found out about an object, as long as its attributes say ``written``."""
 
-    env: Any
+    env: MultiGrid
     written: str | None
     world: GridWorld | None = None
     reason: str = ""
@@ -81,7 +86,7 @@ _known: list[_Translation] = []
 _MOST_KNOWN = 8
 
 
-def _look_up(env: Any) -> _Translation:
+def _look_up(env: MultiGrid) -> _Translation:
     twin, mapping, reason = None, None, ""
     try:
         twin = _twin(env)
@@ -104,7 +109,7 @@ def _look_up(env: Any) -> _Translation:
     return found
 
 
-def _twin(env: Any) -> Any:
+def _twin(env: MultiGrid) -> MultiGrid:
     """A copy that has just been reset, without what planning left on it."""
     shallow = copy.copy(env)
     for name in NOT_PART_OF_A_WORLD & vars(shallow).keys():
@@ -117,15 +122,15 @@ def _twin(env: Any) -> Any:
     return twin
 
 
-def _roles(env: Any) -> list[Any]:
+def _roles(env: MultiGrid) -> list[list[int]]:
     return [list(map(int, getattr(env, f"{who}_agent_indices", ()) or ())) for who in ("human", "robot")]
 
 
-def _has_goals_of(world: GridWorld, env: Any) -> bool:
+def _has_goals_of(world: GridWorld, env: MultiGrid) -> bool:
     return world.possible_goal_generator is getattr(env, "possible_goal_generator", None)
 
 
-def _checked(env: Any, twin: Any, mapping: Any) -> GridWorld:
+def _checked(env: MultiGrid, twin: MultiGrid, mapping: Json) -> GridWorld:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WorldWarning)  # it has no goals yet
         world = load_world(mapping)
@@ -143,7 +148,7 @@ def _checked(env: Any, twin: Any, mapping: Any) -> GridWorld:
     return world
 
 
-def _check_order(twin: Any) -> None:
+def _check_order(twin: MultiGrid) -> None:
     places = [tuple(map(int, agent.pos))[::-1] for agent in twin.agents]
     if places != sorted(places):
         raise TranslationError(
@@ -168,7 +173,7 @@ def _compare_walks(model: PythonModel, world: GridWorld) -> None:
         state = draw.choices([successor for _, successor in ours], [p for p, _ in ours])[0]
 
 
-def _compare(state: Any, profile: Sequence[int], theirs: Any, ours: Any) -> None:
+def _compare(state: State, profile: Sequence[int], theirs: Transitions, ours: Transitions) -> None:
     found, expected = _by_successor(ours), _by_successor(theirs)
     for successor in found.keys() | expected.keys():
         p, q = expected.get(successor, 0.0), found.get(successor, 0.0)
@@ -179,14 +184,14 @@ def _compare(state: Any, profile: Sequence[int], theirs: Any, ours: Any) -> None
             )
 
 
-def _by_successor(transitions: Any) -> dict[Any, float]:
-    found: dict[Any, float] = {}
+def _by_successor(transitions: Transitions) -> dict[State, float]:
+    found: dict[State, float] = {}
     for probability, successor in transitions:
         found[successor] = found.get(successor, 0.0) + float(probability)
     return found
 
 
-def _difference(theirs: Any, ours: Any) -> str:
+def _difference(theirs: State, ours: State) -> str:
     """The first part in which two states differ."""
     for name, there, here in zip(("step", "agents", "mobile things", "things that change"), theirs, ours, strict=False):
         if there != here:
