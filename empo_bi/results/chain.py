@@ -6,8 +6,9 @@ r"""The Markov chain of a world under both policies, and values on it.
 from __future__ import annotations
 
 import heapq
+import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +25,16 @@ if TYPE_CHECKING:
 ProfileWeights = Callable[[int], Iterator[tuple[Block, FloatArray]]]
 
 
-class MarkovChain(Sequence[dict[int, float]]):
+class MarkovChain(list[dict[int, float]]):
     """``chain[i]`` maps the numbers of successors to probabilities; ``{}`` for terminal states.
 
-    States are in the order of ``world.get_dag()[0]``. ``matrix`` is the same as a sparse matrix.
+    States are in the order of ``world.get_dag()[0]``. ``matrix`` is the same as a sparse matrix. It is a list for whoever
+    asks, though its entries are made on demand; a copy is a plain list, and so is what is pickled.
     """
 
     def __init__(self, dag: Dag, weights_of: ProfileWeights) -> None:
         """``weights_of(t)`` yields blocks of level ``t`` with the probability of each (state, profile), (M, J)."""
+        super().__init__()
         self._dag, self._weights_of = dag, weights_of
         self._matrix: scipy.sparse.csr_array | None = None
         self._states: list[Hashable] | None = None
@@ -93,23 +96,52 @@ class MarkovChain(Sequence[dict[int, float]]):
         return self._dag.n_states
 
     @overload
-    def __getitem__(self, i: int) -> dict[int, float]: ...
+    def __getitem__(self, i: SupportsIndex, /) -> dict[int, float]: ...
     @overload
-    def __getitem__(self, i: slice) -> list[dict[int, float]]: ...
-    def __getitem__(self, i: int | slice) -> dict[int, float] | list[dict[int, float]]:
+    def __getitem__(self, i: slice, /) -> list[dict[int, float]]: ...
+    def __getitem__(self, i: SupportsIndex | slice, /) -> dict[int, float] | list[dict[int, float]]:
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
-        i = range(len(self))[i]
+        i = range(len(self))[operator.index(i)]
         matrix = self.matrix
         entries = slice(matrix.indptr[i], matrix.indptr[i + 1])
         return dict(zip(matrix.indices[entries].tolist(), matrix.data[entries].tolist(), strict=True))
+
+    # A list's own methods would look at its items, of which it has none.
+    __iter__ = Sequence.__iter__
+    __reversed__ = Sequence.__reversed__
+    __contains__ = Sequence.__contains__
+    index = Sequence.index  # type: ignore[assignment]
+    count = Sequence.count
+
+    def copy(self) -> list[dict[int, float]]:
+        """A plain list, which may be changed."""
+        return list(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> list[dict[int, float]]:
+        return self.copy()
+
+    def __add__(self, other: object) -> list[dict[int, float]]:  # type: ignore[override]
+        return self.copy() + other  # type: ignore[operator]
+
+    def __reduce_ex__(self, protocol: object) -> tuple[type, tuple[list[dict[int, float]]]]:
+        return list, (self.copy(),)
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("the chain is read from arrays and cannot be changed; change a copy: chain.copy() is a plain list")
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = pop = remove = clear = sort = reverse = (
+        _refuse
+    )
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Sequence) and not isinstance(other, str | bytes):
             return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
         return NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         return f"<MarkovChain of {len(self):,} states>"

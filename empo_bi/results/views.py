@@ -1,11 +1,16 @@
-"""Views of arrays as dictionaries keyed by states; entries are made on demand."""
+"""Views of arrays as dictionaries keyed by states; entries are made on demand.
+
+They are dictionaries for whoever asks ``isinstance(view, dict)``, as scripts written for EMPO do, but hold no entries. What
+Python offers for dictionaries works, except changing them: a copy is a plain dictionary, and so is what is pickled.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, ItemsView, Iterator, Mapping
-from typing import TypeVar
+from copy import deepcopy
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -24,10 +29,11 @@ Entry = TypeVar("Entry")
 Rows = Callable[[int, IndexArray], FloatArray]  # level, places of M states -> (M, ...)
 
 
-class StateView(Mapping[Hashable, Entry]):
+class StateView(dict[Hashable, Entry]):
     """One entry for each state that has one. Iterating goes level by level and makes entries a thousand at a time."""
 
     def __init__(self, dag: Dag) -> None:
+        super().__init__()
         self._dag = dag
         self._entries: OrderedDict[tuple[int, int], Entry] = OrderedDict()
         self._length: int | None = None
@@ -60,17 +66,29 @@ class StateView(Mapping[Hashable, Entry]):
                         if entry is not None:
                             yield state, entry
 
-    def __iter__(self) -> Iterator[Hashable]:
-        return (state for state, _ in self._all())
-
-    def items(self) -> ItemsView[Hashable, Entry]:
-        """Pairs of state and entry, made on demand."""
-        return _Items(self)
-
     def __len__(self) -> int:
         if self._length is None:
             self._length = sum(1 for _ in self._all())
         return self._length
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return (state for state, _ in self._all())
+
+    # A dictionary's own methods would look at its entries, of which it has none.
+    __contains__ = Mapping.__contains__
+    __eq__ = Mapping.__eq__
+    __ne__ = object.__ne__
+    __hash__ = None
+    get = Mapping.get  # type: ignore[assignment]
+    keys = Mapping.keys  # type: ignore[assignment]
+    values = Mapping.values  # type: ignore[assignment]
+
+    def items(self) -> ItemsView[Hashable, Entry]:  # type: ignore[override]
+        """Pairs of state and entry, made on demand."""
+        return _Items(self)
+
+    def __reversed__(self) -> Iterator[Hashable]:
+        return reversed(list(self))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._dag.n_states:,} states, read on demand>"
@@ -78,6 +96,29 @@ class StateView(Mapping[Hashable, Entry]):
     def to_dict(self) -> dict[Hashable, Entry]:
         """Everything, as plain dictionaries."""
         return dict(self._all())
+
+    def copy(self) -> dict[Hashable, Entry]:
+        """A plain dictionary, which may be changed."""
+        return self.to_dict()
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> dict[Hashable, Entry]:
+        return deepcopy(self.to_dict())
+
+    def __or__(self, other: object) -> dict[Hashable, Entry]:  # type: ignore[override]
+        return self.to_dict() | other  # type: ignore[operator]
+
+    def __ror__(self, other: object) -> dict[Hashable, Entry]:  # type: ignore[override]
+        return other | self.to_dict()  # type: ignore[operator]
+
+    def __reduce_ex__(self, protocol: object) -> tuple[type, tuple[dict[Hashable, Entry]]]:
+        return dict, (self.to_dict(),)
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("results are read from arrays and cannot be changed; change a copy: table.copy() is a plain dict")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
 
 class _Items(ItemsView[Hashable, Entry]):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+import json
+import pickle
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +246,51 @@ def test_iterating_reads_level_by_level(reads: list[tuple[int, str]], tmp_path: 
         assert set(reads) == {(0, "vr")}
         next(going_through)
         assert set(reads) == {(0, "vr"), (1, "vr")}
+
+
+@pytest.mark.parametrize("name", ["Vr", "Vh", "Vhe"])
+def test_tables_are_dictionaries_in_all_that_scripts_do_with_them(solution: Solution, name: str) -> None:
+    view = getattr(solution, name)
+    plain = dict(view.items())
+    assert isinstance(view, dict)
+    assert plain
+    assert len(view) == len(plain) == len(dict(view)) == len({**view})
+    assert {**view} == plain == dict(view) == view.copy() == copy.copy(view) == copy.deepcopy(view)
+    assert type(view.copy()) is dict
+    assert list(view) == list(plain) == list(view.keys()) == list(reversed(list(reversed(view))))
+    assert list(view.values()) == list(plain.values())
+    state = next(iter(plain))
+    assert state in view
+    assert view.get(state) == plain[state]
+    assert view.get("no state", 7) == 7
+    assert "no state" not in view
+    assert view == plain
+    assert (view | {"more": 1})["more"] == ({"more": 1} | view)["more"] == 1
+    pickled = pickle.dumps(view)
+    assert type(pickle.loads(pickled)) is dict
+    assert pickle.loads(pickled) == plain
+
+
+@pytest.mark.parametrize("act", [lambda view: view.update({1: 2}), lambda view: view.pop(1), lambda view: view.clear()])
+def test_results_are_changed_in_copies_only(act: Callable[[Any], Any], solution: Solution) -> None:
+    with pytest.raises(TypeError, match="change a copy"):
+        act(solution.Vr)
+    with pytest.raises(TypeError, match="change a copy"):
+        solution.Vr["a state"] = 1.0
+    with pytest.raises(TypeError, match="change a copy"):
+        solution.markov_chain.append({})
+    changed = solution.Vr.copy()
+    changed["a state"] = 1.0
+
+
+def test_the_chain_is_a_list_in_all_that_scripts_do_with_it(solution: Solution) -> None:
+    chain = solution.markov_chain
+    plain = [dict(row) for row in chain]
+    assert isinstance(chain, list)
+    assert list(chain) == plain == chain[:] == chain.copy() == copy.deepcopy(chain) == pickle.loads(pickle.dumps(chain))
+    assert [*chain] == plain == sorted(chain, key=lambda row: 0)
+    assert type(pickle.loads(pickle.dumps(chain))) is list
+    assert chain + [{}] == [*plain, {}]  # noqa: RUF005 (what is tried)
+    assert chain.index(plain[1]) <= 1
+    assert plain[0] in chain
+    assert json.loads(json.dumps(chain[:3])) == [{str(k): v for k, v in row.items()} for row in plain[:3]]
