@@ -223,7 +223,7 @@ def compute_robot_policy(
         human_params=Params() if human_policy_prior is None else None,
     )  # fmt: skip
     holders = [getattr(human_policy_prior, "solution", None), sliced_cache, getattr(given, "_attainment_cache", None)]
-    _reset(given)
+    _reset(given)  # first: what it was asked last may be part of its attributes
     solution = _solved(switches, params, roles, _dag_at_hand(switches, holders))
     return _one_or_all(
         solution.robot_policy,

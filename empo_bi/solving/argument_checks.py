@@ -58,7 +58,8 @@ def checked_generator(model: Model, generator: GoalGenerator | None) -> GoalGene
     found: GoalGenerator | None = model.goal_generator if generator is None else generator
     if found is None:
         raise ValueError(
-            "there are no goals: give possible_goal_generator, or a world that has one (in a world file, possible_goals)"
+            "there are no goals: give possible_goal_generator, or a world that has one (in a world file, possible_goals; "
+            "load_world(..., goals='all') or --set goals=all for every cell where a human can walk)"
         )
     if not callable(getattr(found, "generate", None)):
         raise TypeError(f"possible_goal_generator={found!r} has no method generate(state, human_agent_index)")

@@ -56,7 +56,8 @@ def load_world(
     **overrides
         Values that replace the file's: ``max_steps=15``, ``actions="small"`` (or ``action_class="SmallActions"``),
         ``orientations``, ``can_push_rocks``, ``can_enter_magic_walls``, ``stumble_probability``,
-        ``solidify_probability``, ``enter_bush_success_prob``, ``possible_goals``, ``map``, ``metadata``.
+        ``solidify_probability``, ``enter_bush_success_prob``, ``possible_goals`` (or ``goals``; ``"all"`` for every cell
+        where a human can walk), ``humans=[0]``, ``robots=[1]``, ``map``, ``metadata``.
 
     Examples
     --------
@@ -106,8 +107,7 @@ class GridWorld(PackedWorld):
         self.render_mode = render_mode
         self.agents = spec.agents
         self.max_steps = spec.max_steps
-        self.human_agent_indices = [i for i, agent in enumerate(spec.agents) if agent.is_human]
-        self.robot_agent_indices = [i for i, agent in enumerate(spec.agents) if agent.is_robot]
+        self.human_agent_indices, self.robot_agent_indices = list(spec.humans), list(spec.robots)
         self.action_space = spaces.Discrete(len(spec.actions))
         self.layout = StateLayout(spec)
         self.tables = build_tables(self.layout)

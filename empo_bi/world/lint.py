@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 RELEVANT_KEYS = (
     "map", "max_steps", "orientations", "can_push_rocks", "can_enter_magic_walls", "stumble_probability",
-    "solidify_probability", "enter_bush_success_prob", "action_class", "possible_goals", "metadata",
+    "solidify_probability", "enter_bush_success_prob", "action_class", "possible_goals", "humans", "robots", "metadata",
 )  # fmt: skip
+ALL = "all"  # in the place of a list of goals: every cell where a human can walk
 _IRRELEVANT_KEYS = ("partial_obs", "agent_view_size", "see_through_walls", "seed", "width", "height")
 KNOWN_KEYS = (*RELEVANT_KEYS, *_IRRELEVANT_KEYS)
 
@@ -97,15 +98,16 @@ def _dead_buttons(source: WorldSource, spec: WorldSpec) -> list[str]:
 
 
 def _goals_without_humans(source: WorldSource, spec: WorldSpec) -> list[str]:
-    if not spec.goals or any(agent.is_human for agent in spec.agents):
+    if not spec.goals or spec.humans:
         return []
-    return [f"{source.place('possible_goals')}: goals need humans, but no agent is yellow (code 'Ay')"]
+    return [f"{source.place('possible_goals')}: goals need humans, but no agent is yellow (code 'Ay'), nor among 'humans'"]
 
 
 def _fractional_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
     """Coordinates are truncated (section 8.1)."""
     messages = []
-    for i, entry in enumerate(source.mapping.get("possible_goals") or []):
+    entries = source.mapping.get("possible_goals")
+    for i, entry in enumerate(entries if is_list(entries) else []):
         where: object = entry.get("goal") if isinstance(entry, Mapping) else entry
         parts = [p for part in where for p in (part if is_list(part) else [part])] if is_list(where) else []
         if any(isinstance(p, float) and p != int(p) for p in parts):
@@ -138,11 +140,19 @@ def _uncovered_cells(source: WorldSource, spec: WorldSpec) -> list[str]:
     """Cells where a human can stand but that belong to no goal (section 8.4, C11)."""
     if not spec.goals:
         return []
+    if source.mapping.get("possible_goals") == ALL:
+        goals = {goal.rectangle[:2] for goal in spec.goals}
+        bare = [f"({x},{y})" for x, y in cells_without_goal(spec.cells, []) if (x, y) not in goals]
+        where = source.place("possible_goals")
+        return [f"{where}: no human can walk to the cells {_some(bare)}, so they are not among the goals"] if bare else []
     bare = [f"({x},{y})" for x, y in cells_without_goal(spec.cells, [goal.rectangle for goal in spec.goals])]
     if not bare:
         return []
-    shown = ", ".join(bare[:12]) + (f" and {len(bare) - 12} more" if len(bare) > 12 else "")
     return [
-        f"{source.place('possible_goals')}: no goal covers the cells {shown}; a human there may have no goal within reach, "
-        "and phase 2 may refuse the world. Add goals for these cells"
+        f"{source.place('possible_goals')}: no goal covers the cells {_some(bare)}; a human there may have no goal within "
+        "reach, and phase 2 may refuse the world. Add goals for these cells, or write 'possible_goals: all'"
     ]
+
+
+def _some(cells: Sequence[str]) -> str:
+    return ", ".join(cells[:12]) + (f" and {len(cells) - 12} more" if len(cells) > 12 else "")

@@ -111,7 +111,7 @@ class PythonModel:
         if "transition_durations" in getattr(self.world, "__dict__", {}):
             return True
         own = getattr(type(self.world), "transition_durations", None)
-        return own is not None and own is not WorldModel.transition_durations
+        return own is not None and own is not WorldModel.transition_durations and not _is_always_one(own)
 
     def durations(self, state: State, profile: Sequence[int], transitions: Transitions) -> Sequence[float]:
         found: Sequence[float] = self.world.transition_durations(state, list(profile), transitions)
@@ -218,3 +218,22 @@ def attributes_of(world: Any) -> list[tuple[str, Any]]:
     elif isinstance(world, tuple | list):
         content = list(world)
     return [*sorted(found.items(), key=lambda item: item[0]), ("", content)]
+
+
+def _is_always_one(function: Callable[..., object]) -> bool:
+    """Whether a method gives 1 for every transition, whatever it is asked: its code knows no other number and no attribute.
+
+    That is what the base classes of environments do, and asking them about every transition would take as long as the rest.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_freevars or set(code.co_names) - {"len"}:
+        return False
+    constants = [c for c in code.co_consts if not isinstance(c, str | type(None) | type(code))]
+    inner = [c for c in code.co_consts if isinstance(c, type(code))]
+    if any(c not in (1, (1,), (1.0,)) for c in constants) or any(c.co_names or c.co_freevars for c in inner):
+        return False
+    probes: list[list[tuple[float, object]]] = [[], [(1.0, (0,))], [(0.25, (1,)), (0.75, (2, "x"))]]
+    try:
+        return all(list(function(None, (3,), [2, 0], probe)) == [1.0] * len(probe) for probe in probes)  # type: ignore[call-overload]
+    except Exception:
+        return False

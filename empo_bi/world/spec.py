@@ -12,18 +12,18 @@ import numbers
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from empo_bi.errors import WorldFileError, WorldWarning
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, CellCode, Kind
-from empo_bi.world.lint import RELEVANT_KEYS, is_list, probable_mistakes
+from empo_bi.world.lint import ALL, RELEVANT_KEYS, is_list, probable_mistakes
 from empo_bi.world.source import WorldSource
 
 MAX_STEPS = 2**31 - 1
-OVERRIDES = (*RELEVANT_KEYS, "actions")
+OVERRIDES = (*RELEVANT_KEYS, "actions", "goals")
 
 # Kinds of cells that are never occupied.
 _NEVER_ENTERED = {
@@ -84,6 +84,8 @@ class WorldSpec:
     stumble_probability: float
     solidify_probability: float
     enter_bush_success_prob: float
+    humans: tuple[int, ...]
+    robots: tuple[int, ...]
     goals: tuple[GoalSpec, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -99,6 +101,18 @@ class WorldSpec:
     def actions(self) -> tuple[Action, ...]:
         """Meaning of each action id."""
         return codes.ACTION_SETS[self.action_set]
+
+    def cells_that_humans_reach(self) -> list[tuple[int, int]]:
+        """Cells (x, y), row by row, that some human can walk to if doors open and things get out of the way."""
+        found = {(self.agents[human].x, self.agents[human].y) for human in self.humans}
+        left = list(found)
+        while left:
+            x, y = left.pop()
+            near = {(x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)} - found
+            new = {(x, y) for x, y in near if 0 <= x < self.width and 0 <= y < self.height and self.can_be_occupied(x, y)}
+            found |= new
+            left += new
+        return sorted(found, key=lambda cell: cell[::-1])
 
     def can_be_occupied(self, x: int, y: int) -> bool:
         """Whether an agent, pushable or item could ever be on the cell."""
@@ -120,19 +134,24 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
     """
     source = _override(source, overrides or {})
     cells = _read_map(source)
+    agents = _read_agents(source, cells)
     spec = WorldSpec(
         name=source.name,
         origin=source.origin,
         cells=cells,
         max_steps=_read_steps(source),
-        agents=_read_agents(source, cells),
+        agents=agents,
         action_set=_read_action_set(source, cells),
         stumble_probability=_read_probability(source, "stumble_probability", 0.5),
         solidify_probability=_read_probability(source, "solidify_probability", 0.1),
         enter_bush_success_prob=_read_probability(source, "enter_bush_success_prob", 1.0),
-        goals=_read_goals(source),
+        humans=_read_role(source, "humans", [agent.is_human for agent in agents]),
+        robots=_read_role(source, "robots", [agent.is_robot for agent in agents]),
         metadata=_read_metadata(source),
     )
+    if both := set(spec.humans) & set(spec.robots):
+        raise source.error("humans", message=f"agent {min(both)} is also among the robots; an agent is one of both")
+    spec = replace(spec, goals=_read_goals(source, spec))
     mistakes = probable_mistakes(source, spec)
     if mistakes and strict:
         raise WorldFileError("\n".join(mistakes))
@@ -148,6 +167,10 @@ def _override(source: WorldSource, overrides: Mapping[str, Any]) -> WorldSource:
         if "action_class" in given:
             raise TypeError("actions= and action_class= mean the same; give one of them")
         given["action_class"] = given.pop("actions")
+    if "goals" in given:
+        if "possible_goals" in given:
+            raise TypeError("goals= and possible_goals= mean the same; give one of them")
+        given["possible_goals"] = given.pop("goals")
     for key in given:
         if key not in RELEVANT_KEYS:
             raise TypeError(
@@ -317,6 +340,21 @@ def _read_agents(source: WorldSource, cells: tuple[tuple[CellCode, ...], ...]) -
     )
 
 
+def _read_role(source: WorldSource, key: str, by_colour: list[bool]) -> tuple[int, ...]:
+    """The agents that a key lists; without it, those of the role's colour."""
+    value = source.mapping.get(key)
+    if value is None:
+        return tuple(i for i, has_colour in enumerate(by_colour) if has_colour)
+    listed = [_whole(agent) for agent in value] if is_list(value) else []
+    known = {agent for agent in listed if agent is not None and 0 <= agent < len(by_colour)}
+    if not is_list(value) or len(known) < len(listed):
+        raise source.error(
+            key, message=f"found {short_repr(value)}, expected a list of different agents among 0 to {len(by_colour) - 1}, "
+            "which are numbered in reading order",
+        )  # fmt: skip
+    return tuple(sorted(known))
+
+
 def _read_orientations(source: WorldSource, n_agents: int) -> list[int]:
     value = source.mapping.get("orientations", 0)
     if is_list(value):
@@ -340,14 +378,17 @@ def _direction(source: WorldSource, value: object, path: tuple[str | int, ...]) 
 # --- goals ------------------------------------------------------------------------------------------------------------
 
 
-def _read_goals(source: WorldSource) -> tuple[GoalSpec, ...]:
+def _read_goals(source: WorldSource, spec: WorldSpec) -> tuple[GoalSpec, ...]:
     """Goals in all their spellings (section 8.1), with normalised weights."""
     entries = source.mapping.get("possible_goals")
     if entries is None:
         return ()
+    if entries == ALL:
+        entries = spec.cells_that_humans_reach()
     if not is_list(entries):
         raise source.error(
-            "possible_goals", message=f"found {short_repr(entries)}, expected a list with one goal per entry, as in '- 3,2'"
+            "possible_goals",
+            message=f"found {short_repr(entries)}, expected a list with one goal per entry, as in '- 3,2', or 'all'",
         )
     goals = [_read_goal(source, entry, i) for i, entry in enumerate(entries)]
     largest = max((goal.weight for goal in goals), default=1.0)

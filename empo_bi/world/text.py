@@ -68,7 +68,16 @@ def to_mapping(spec: WorldSpec) -> dict[str, object]:
         "solidify_probability": spec.solidify_probability,
         "enter_bush_success_prob": spec.enter_bush_success_prob,
         **({"possible_goals": weighted} if weighted else {}),
+        **_roles(spec),
     }
+
+
+def _roles(spec: WorldSpec) -> dict[str, object]:
+    """Humans and robots where they do not follow from colours; worlds of earlier versions have none of this."""
+    humans = tuple(i for i, agent in enumerate(spec.agents) if agent.is_human)
+    robots = tuple(i for i, agent in enumerate(spec.agents) if agent.is_robot)
+    found: dict[str, object] = {} if spec.humans == humans else {"humans": list(spec.humans)}
+    return found if spec.robots == robots else {**found, "robots": list(spec.robots)}
 
 
 def _letters(colours: Iterable[str]) -> str:

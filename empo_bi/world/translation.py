@@ -133,15 +133,13 @@ def _has_goals_of(world: GridWorld, env: MultiGrid) -> bool:
 def _checked(env: MultiGrid, twin: MultiGrid, mapping: Json) -> GridWorld:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WorldWarning)  # it has no goals yet
-        world = load_world(mapping)
+        roles = zip(("humans", "robots"), _roles(env), strict=True)
+        world = load_world({**mapping, **{who: agents for who, agents in roles if agents}})
     _check_order(twin)
     model = PythonModel(twin)
     if tuple(twin.get_state()) != world.initial_state():
         raise TranslationError("its initial state is " + _difference(twin.get_state(), world.initial_state()))
     _compare_walks(model, world)
-    humans, robots = _roles(env)
-    world.human_agent_indices = humans or world.human_agent_indices
-    world.robot_agent_indices = robots or world.robot_agent_indices
     world.possible_goal_generator = getattr(env, "possible_goal_generator", None)
     world.possible_goal_sampler = getattr(env, "possible_goal_sampler", None)
     world.translated_from = env

@@ -14,6 +14,7 @@ import yaml
 
 import empo_bi
 from empo_bi import MissingAgentError, WorldFileError, WorldNotFoundError, WorldWarning, load_world
+from empo_bi.world.text import to_mapping
 
 MAP = "We We We We\nWe Ay Ae We\nWe We We We"
 SMALL = {"map": MAP, "max_steps": 3}
@@ -425,3 +426,46 @@ def test_world_files_are_plain_yaml_for_everybody_else() -> None:
 def test_a_map_full_of_agents_is_refused_before_it_takes_long() -> None:
     with pytest.raises(WorldFileError, match="map: found 10,000 agents, expected at most 64"):
         load_world({"map": "\n".join(" ".join(["Ay"] * 100) for _ in range(100)), "max_steps": 1})
+
+
+# --- goals and roles that are not listed ------------------------------------------------------------------------------
+
+ROWS = ["We We We We We", "We Ar .. Ab We", "We Lr We Ro We", "We .. We We We", "We We We We We"]
+CLOSED_OFF: dict[str, Any] = {"map": ROWS, "max_steps": 2}
+
+
+def test_all_cells_that_humans_can_walk_to_are_goals() -> None:
+    world = load_world(CLOSED_OFF, humans=[0], robots=[1], goals="all")
+    assert [goal.rectangle[:2] for goal in world.world_spec.goals] == [(1, 1), (2, 1), (3, 1), (1, 2), (3, 2), (1, 3)]
+    assert all(goal.is_cell and goal.weight == pytest.approx(1 / 6) for goal in world.world_spec.goals)
+    assert (world.human_agent_indices, world.robot_agent_indices) == ([0], [1])
+    again = load_world(to_mapping(world.world_spec))
+    assert again.world_spec.goals == world.world_spec.goals
+    assert (again.human_agent_indices, again.robot_agent_indices) == ([0], [1])
+
+
+def test_cells_that_nobody_reaches_are_named() -> None:
+    closed = {**CLOSED_OFF, "map": [row.replace("Lr", "We") for row in ROWS], "humans": [0]}
+    with pytest.warns(WorldWarning, match=r"no human can walk to the cells \(1,3\), so they are not among the goals"):
+        load_world({**closed, "possible_goals": "all"})
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"humans": [2]}, r"humans.*found \[2\], expected a list of different agents among 0 to 1"),
+        ({"humans": [0, 0]}, r"different agents"),
+        ({"humans": "all"}, r"expected a list of different agents"),
+        ({"humans": [True]}, r"expected a list of different agents"),
+        ({"humans": [0], "robots": [0, 1]}, r"agent 0 is also among the robots"),
+        ({"possible_goals": "every"}, r"found 'every', expected a list with one goal per entry, as in '- 3,2', or 'all'"),
+    ],
+)
+def test_wrong_roles_and_goals_are_named(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(WorldFileError, match=message):
+        load_world({**CLOSED_OFF, **keys})
+
+
+def test_goals_have_one_name_at_a_time() -> None:
+    with pytest.raises(TypeError, match="goals= and possible_goals= mean the same"):
+        load_world(CLOSED_OFF, goals="all", possible_goals="all")

@@ -135,6 +135,28 @@ def test_two_phases_and_a_sweep_ask_the_environment_only_for_the_checks() -> Non
     assert StandIn.calls["transitions"] == before["transitions"]
 
 
+class WithBlueWalls(StandIn):
+    """An environment of which nobody knows what it is."""
+
+    def reset(self) -> None:
+        super().reset()
+        self._mobile_objects = []
+        self.grid.get(0, 0).type = "blue wall"
+
+
+def test_an_environment_that_cannot_be_translated_is_enumerated_once() -> None:
+    env = WithBlueWalls(file_of("asymmetric_freeing", 3))
+    prior = compute_human_policy_prior(env, [0, 1], gamma_h=0.9, quiet=True)
+    n_states, n_profiles = prior.solution.dag.n_states, 4**3
+    assert prior.solution.dag.world is env
+    once = StandIn.calls["transitions"]
+    assert once <= n_states * n_profiles
+    policy = compute_robot_policy(env, [0, 1], [2], human_policy_prior=prior, gamma_h=0.9, gamma_r=0.9, quiet=True)
+    assert policy(env._oracle.initial_state())
+    prior(env._oracle.initial_state(), 0)
+    assert StandIn.calls["transitions"] == once
+
+
 def test_being_asked_stepped_and_reset_leaves_it_the_same_world() -> None:
     env = freeing()
     world = from_multigrid(env)
