@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from operator import index
 from typing import Any, cast
 
@@ -145,6 +146,20 @@ class GridWorld(PackedWorld):
             f"({counted(len(self.human_agent_indices), 'human')}, {counted(len(self.robot_agent_indices), 'robot')}), "
             f"{self.action_space.n} actions, {counted(len(spec.goals), 'goal')}, {counted(self.max_steps, 'step')}>"
         )
+
+    @property
+    def width(self) -> int:
+        return self.world_spec.width
+
+    @property
+    def height(self) -> int:
+        return self.world_spec.height
+
+    @property
+    def actions(self) -> type[IntEnum]:
+        """The action set, named as in EMPO: ``world.actions.forward`` is the number of an action."""
+        members = {name: i for i, name in enumerate(self.action_names)}
+        return IntEnum(self.world_spec.action_set, members)  # type: ignore[return-value]
 
     @property
     def action_names(self) -> list[str]:

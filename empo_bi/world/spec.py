@@ -45,6 +45,20 @@ class AgentSpec:
     can_push_rocks: bool
     can_enter_magic_walls: bool
 
+    # The names that MultiGridEnv uses.
+
+    @property
+    def pos(self) -> tuple[int, int]:
+        return self.x, self.y
+
+    @property
+    def dir(self) -> int:
+        return self.direction
+
+    @property
+    def color(self) -> str:
+        return self.colour
+
     @property
     def is_human(self) -> bool:
         return self.colour == codes.HUMAN_COLOUR
