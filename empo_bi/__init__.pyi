@@ -28,7 +28,7 @@ from .solving.opening import open_solution as open_solution
 from .solving.solve import solve as solve
 from .world.array_world import ArrayWorld as ArrayWorld
 from .world.gridworld import GridWorld as GridWorld
-from .world.gridworld import load_world as load_world
+from .world.load import load_world as load_world
 from .world.model import WorldModel as WorldModel
 
 __version__: str

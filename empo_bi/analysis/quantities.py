@@ -17,7 +17,7 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.machine import trim
 from empo_bi.store.solved_levels import rows_at
 from empo_bi.types import Bodies, FloatArray, IndexArray, KeyArray
-from empo_bi.world.fields import StateFields
+from empo_bi.world.agent_fields import AgentFields
 
 Array = npt.NDArray[np.number]
 Where = slice | IndexArray  # which of the wanted states
@@ -179,7 +179,7 @@ class Place:
 class AgentField:
     """``x``, ``y`` or ``direction`` of an agent of a gridworld, read from packed states."""
 
-    def __init__(self, solution: Solution, fields_of: Callable[[KeyArray], StateFields], agent: int, field: str) -> None:
+    def __init__(self, solution: Solution, fields_of: Callable[[KeyArray], AgentFields], agent: int, field: str) -> None:
         self._solution, self._fields_of, self._agent, self._field = solution, fields_of, agent, field
 
     def pieces(self, t: int, places: Bodies) -> Iterator[tuple[Where, Array]]:
@@ -195,12 +195,14 @@ class AgentField:
 
 
 def agent_fields(solution: Solution) -> dict[str, AgentField]:
-    """``x_0``, ``y_0``, ``direction_0``, ``x_1``, ... of a gridworld; nothing for other worlds."""
+    """``x_0``, ``y_0``, ``direction_0``, ``x_1``, ... of a world on a map; nothing for other worlds."""
     fields_of = solution.model.fields
     if fields_of is None:
         return {}
-    agents = range(solution.model.n_agents)
-    return {f"{field}_{i}": AgentField(solution, fields_of, i, field) for i in agents for field in ("x", "y", "direction")}
+    agents, grid = range(solution.model.n_agents), solution.model.grid
+    has_directions = grid is not None and grid.n_directions > 1
+    names = ("x", "y", "direction") if has_directions else ("x", "y")
+    return {f"{field}_{i}": AgentField(solution, fields_of, i, field) for i in agents for field in names}
 
 
 def trim_after(n_states: int) -> None:

@@ -14,7 +14,7 @@ from empo_bi.runtime.compilation import compilations
 
 if TYPE_CHECKING:
     from empo_bi.problem.params import Params
-    from empo_bi.world.gridworld import GridWorld
+    from empo_bi.world.map_world import MapWorld
 
 Function = Callable[..., object]
 
@@ -79,12 +79,13 @@ def as_usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from error
 
 
-def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -> GridWorld:
-    from empo_bi.world.gridworld import load_world
+def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -> MapWorld:
+    from empo_bi.world.load import load_world
 
     overrides = as_dict(changes, "--set") | ({} if steps is None else {"max_steps": steps})
     with as_usage_errors():
-        return load_world(world, strict=strict, **overrides)
+        found: MapWorld = load_world(world, strict=strict, **overrides)
+    return found
 
 
 def params_of(given: Pairs) -> Params:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.world.encoding import State
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.map_world import MapWorld
 from empo_bi.world.png import png_bytes
-from empo_bi.world.render import Cell, cells_of, paint
+from empo_bi.world.render import Cell, paint
+from empo_bi.world.row_codec import State
 
 TILE = 48  # pixels
 COLUMNS = 16  # of the sheet
@@ -48,18 +48,18 @@ def data_url(picture: npt.NDArray[np.uint8]) -> str:
     return "data:image/png;base64," + base64.b64encode(png_bytes(picture)).decode("ascii")
 
 
-def pictures_of(world: GridWorld, states: Sequence[State]) -> Pictures:
+def pictures_of(world: MapWorld, states: Sequence[State]) -> Pictures:
     """Pictures of some states, each as its differences from the first."""
-    spec, known = world.world_spec, dict[Cell, int]()
+    width, known = world.width, dict[Cell, int]()
     start, cells, shown = [0], list[int](), list[int]()
-    first = np.zeros(spec.width * spec.height, dtype=np.uint16)
+    first = np.zeros(width * world.height, dtype=np.uint16)
     for n, state in enumerate(states):
-        for (x, y), cell in cells_of(spec, state).items():
+        for (x, y), cell in world.looks(state).items():
             sprite = known.setdefault(cell, len(known))
             if n == 0:
-                first[y * spec.width + x] = sprite
-            elif first[y * spec.width + x] != sprite:
-                cells.append(y * spec.width + x)
+                first[y * width + x] = sprite
+            elif first[y * width + x] != sprite:
+                cells.append(y * width + x)
                 shown.append(sprite)
         start.append(len(cells))
     rows = -(-len(known) // COLUMNS)

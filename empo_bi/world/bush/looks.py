@@ -1,0 +1,64 @@
+"""A state of a bush world as text, in words, and as pictures of cells."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from empo_bi.world.bush.spec import HUMAN, ROBOT, BushSpec, density_code
+from empo_bi.world.row_codec import State
+from empo_bi.world.shapes import COLOURS, INK, LEAF, WHITE, Tile, box, disc, line, mix, union
+
+Cell = tuple[tuple[object, ...], ...]
+
+
+def draw(spec: BushSpec, state: State) -> str:
+    """The rows of the map; a player hides the density of its cell."""
+    _, positions, densities = state
+    cells = [density_code(density) for density in densities]
+    for player, (x, y) in zip(spec.agents, positions, strict=True):
+        cells[y * spec.width + x] = ROBOT if player.is_robot else HUMAN
+    wide = max(map(len, cells))
+    rows = [cells[first : first + spec.width] for first in range(0, len(cells), spec.width)]
+    return "\n".join(" ".join(code.ljust(wide) for code in row).rstrip() for row in rows)
+
+
+def describe_players(spec: BushSpec, state: State) -> str:
+    """One line for each player: its cell, and the density there."""
+    _, positions, densities = state
+    lines = []
+    for i, (player, (x, y)) in enumerate(zip(spec.agents, positions, strict=True)):
+        role = "robot" if player.is_robot else "human"
+        lines.append(f"{role} {i} at {x},{y} on density {densities[y * spec.width + x]}")
+    return "\n".join(lines)
+
+
+def cells_of(spec: BushSpec, state: State) -> dict[tuple[int, int], Cell]:
+    """What each cell (x, y) shows, for ``render.paint``: a bush the larger the denser it is, and the player in it."""
+    _, positions, densities = state
+    shares = [min(density / spec.B, 1.0) for density in densities]
+    layers = {(n % spec.width, n // spec.width): [(paint_thicket, share)] if share else [] for n, share in enumerate(shares)}
+    for player, (x, y) in zip(spec.agents, positions, strict=True):
+        layers[x, y].append((paint_robot,) if player.is_robot else (paint_human,))
+    return {place: tuple(stack) for place, stack in layers.items()}
+
+
+def paint_thicket(t: Tile, share: float) -> None:
+    """A round bush; one that no human gets through fills its cell and is dark."""
+    leaf = mix(LEAF, INK, 0.35 if share >= 1 else 0.0)
+    inner = t.part(0.5, 0.5, 0.4 + 0.58 * share)
+    around = [disc(inner, 0.5 + 0.28 * np.cos(a), 0.5 + 0.28 * np.sin(a), 0.2) for a in np.arange(7) * 2 * np.pi / 7]
+    inner.paint_outlined(union(disc(inner, 0.5, 0.5, 0.3), *around), leaf, mix(leaf, INK, 0.6))
+    for x, y in ((0.35, 0.32), (0.62, 0.28), (0.26, 0.56), (0.74, 0.52), (0.4, 0.74), (0.64, 0.72)):
+        inner.paint(line(inner, (x - 0.05, y), (x, y - 0.06), (x + 0.05, y), width=0.05), mix(leaf, WHITE, 0.55))
+
+
+def paint_human(t: Tile) -> None:
+    t.paint_outlined(disc(t, 0.5, 0.5, 0.34), COLOURS["yellow"])
+    t.paint(union(disc(t, 0.38, 0.44, 0.06), disc(t, 0.62, 0.44, 0.06)), INK)
+    t.paint(line(t, (0.38, 0.62), (0.5, 0.67), (0.62, 0.62), width=0.05), INK)
+
+
+def paint_robot(t: Tile) -> None:
+    t.paint_outlined(box(t, 0.18, 0.18, 0.82, 0.82, 0.08), COLOURS["grey"])
+    t.paint(box(t, 0.26, 0.32, 0.74, 0.52, 0.05), INK)
+    t.paint(union(disc(t, 0.39, 0.42, 0.05), disc(t, 0.61, 0.42, 0.05)), WHITE)
