@@ -21,6 +21,7 @@ from .results.occupancy import first_of as first_of
 from .results.occupancy import probability_by_time as probability_by_time
 from .results.policies import HumanPolicyPrior as HumanPolicyPrior
 from .results.policies import RobotPolicy as RobotPolicy
+from .results.shortest_paths import ShortestPathPrior as ShortestPathPrior
 from .results.solution import Solution as Solution
 from .solving.enumeration import enumerate_dag as enumerate_dag
 from .solving.enumeration import open_dag as open_dag

@@ -26,11 +26,13 @@ KINDS = {
     "ArrayWorld",
     "WorldModel",
     "WorldGoalGenerator",
-    "GridModel",
+    "MapWorld",
+    "BushWorld",
+    "MapModel",
     "PackedModel",
     "PythonModel",
 }
-EDGE = {"world/as_model.py", "world/packed_model.py", "world/gridworld.py", "world/fields.py"}
+EDGE = {"world/as_model.py", "world/packed_model.py", "world/map_world.py", "world/fields.py"}
 AT_MOST = 8
 
 PARTS = [name for name in vars(Model) if not name.startswith("_")]

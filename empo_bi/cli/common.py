@@ -84,8 +84,7 @@ def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -
 
     overrides = as_dict(changes, "--set") | ({} if steps is None else {"max_steps": steps})
     with as_usage_errors():
-        found: MapWorld = load_world(world, strict=strict, **overrides)
-    return found
+        return load_world(world, strict=strict, **overrides)
 
 
 def params_of(given: Pairs) -> Params:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from empo_bi.world.map_world import MapWorld
 from empo_bi.world.png import png_bytes
-from empo_bi.world.render import Cell, paint
+from empo_bi.world.render import paint
 from empo_bi.world.row_codec import State
+from empo_bi.world.shapes import Cell
 
 TILE = 48  # pixels
 COLUMNS = 16  # of the sheet

@@ -29,10 +29,9 @@ def remembered_world(mapping: Any, where: str) -> MapWorld:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WorldWarning)  # they were told when it was made
         try:
-            world: MapWorld = load_world(mapping)
+            return load_world(mapping)
         except (EmpoError, ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
             raise DamagedStoreError(f"{where}: its world cannot be loaded ({error}); make it anew") from error
-    return world
 
 
 def stored_world(levels: DagStore) -> MapWorld:

@@ -27,8 +27,8 @@ def load_world(
     require_robot: bool = False,
     render_mode: str | None = None,
     **overrides: Any,
-) -> Any:  # a GridWorld or a BushWorld
-    """Load a world: a :class:`GridWorld`, or a :class:`BushWorld` if the file has a key ``B`` or the codes of one.
+) -> MapWorld:
+    """Load a world: a gridworld, or a bush world if the file has the key ``B`` or the codes of one.
 
     Parameters
     ----------

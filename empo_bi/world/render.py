@@ -121,7 +121,8 @@ def _paint_cell(layers: Cell, size: int) -> Image:
     x, y = np.meshgrid(centres, centres)
     tile = Tile(np.full((size, size, 3), FLOOR, dtype=np.float64), x, y, 1 / size)
     for kind, *arguments in layers:
-        (_PAINTERS[kind] if kind in _PAINTERS else kind)(tile, *arguments)
+        painter: Callable[..., None] = kind if callable(kind) else _PAINTERS[kind]
+        painter(tile, *arguments)
     tile.paint(np.minimum(x, y) - 1 / size, INK, 0.12)  # the grid: a line at the left and the top
     cell = tile.rgb.round().astype(np.uint8)
     cell.flags.writeable = False

@@ -6,9 +6,7 @@ import numpy as np
 
 from empo_bi.world.bush.spec import HUMAN, ROBOT, BushSpec, density_code
 from empo_bi.world.row_codec import State
-from empo_bi.world.shapes import COLOURS, INK, LEAF, WHITE, Tile, box, disc, line, mix, union
-
-Cell = tuple[tuple[object, ...], ...]
+from empo_bi.world.shapes import COLOURS, INK, LEAF, WHITE, Cell, Layer, Tile, box, disc, line, mix, union
 
 
 def draw(spec: BushSpec, state: State) -> str:
@@ -36,7 +34,9 @@ def cells_of(spec: BushSpec, state: State) -> dict[tuple[int, int], Cell]:
     """What each cell (x, y) shows, for ``render.paint``: a bush the larger the denser it is, and the player in it."""
     _, positions, densities = state
     shares = [min(density / spec.B, 1.0) for density in densities]
-    layers = {(n % spec.width, n // spec.width): [(paint_thicket, share)] if share else [] for n, share in enumerate(shares)}
+    layers: dict[tuple[int, int], list[Layer]] = {
+        (n % spec.width, n // spec.width): [(paint_thicket, share)] if share else [] for n, share in enumerate(shares)
+    }
     for player, (x, y) in zip(spec.agents, positions, strict=True):
         layers[x, y].append((paint_robot,) if player.is_robot else (paint_human,))
     return {place: tuple(stack) for place, stack in layers.items()}
