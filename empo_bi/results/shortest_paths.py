@@ -33,8 +33,8 @@ class ShortestPathPrior(HumanPolicyPrior):
 
     In a gridworld, distances count turns and steps on the bare map. What blocks the way: walls, buttons and switches, lava,
     and magic walls for humans who may not enter them. What does not: other agents, blocks, rocks and items, doors (open or
-    not), bushes, unsteady ground. A human who walks straight may thus push against a rock forever. In a bush world, distances
-    are Manhattan distances, whatever the bushes.
+    not), bushes, unsteady ground. A human who walks straight may thus push against a rock forever. In a bush world,
+    distances are Manhattan distances, whatever the bushes.
 
     At the goal a human stands still (or passes); where there is no such action, it plays those that keep it there. A human
     that has no way to its goal does as if it were there.
@@ -135,6 +135,7 @@ def policies_towards(world: MapWorld, agent: int, area: Rectangle, beta_h: float
     else:
         with np.errstate(invalid="ignore"):
             weight_PA = np.exp(-beta_h * (after_PA - after_PA.min(axis=1, keepdims=True)))
+        weight_PA[np.isinf(after_PA)] = 0.0  # also for beta_h = 0
     stays_P = (distance_P == 0) | np.isinf(distance_P)
     weight_PA[stays_P] = staying(world, next_PA, distance_P)[stays_P]
     return weight_PA / weight_PA.sum(axis=1, keepdims=True)
