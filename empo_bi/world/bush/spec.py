@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from empo_bi.runtime.wording import did_you_mean, short_repr
+from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Json
 from empo_bi.world import codes
 from empo_bi.world.file_values import (
@@ -157,11 +157,11 @@ def _code(source: WorldSource, code: str, x: int, y: int) -> str:
         return "0"
     if re.fullmatch(r"[0-9]{1,4}", code):
         return str(int(code))
+    hint = next((f" Did you mean {known!r}?" for known in (ROBOT, HUMAN) if known.lower() == code.lower()), "")
     raise source.error(
         "map", y,
-        message=f"unknown code {short_repr(code)} at x={x}, y={y}.{did_you_mean(code, (ROBOT, HUMAN))} Codes of a bush "
-        f"world are '{ROBOT}' (robot), '{HUMAN}' (human), '{EMPTY}' (empty) and densities up to {MOST_DENSE}, such as '05', "
-        "with blanks between them",
+        message=f"unknown code {short_repr(code)} at x={x}, y={y}.{hint} Codes of a bush world are '{ROBOT}' (robot), "
+        f"'{HUMAN}' (human), '{EMPTY}' (empty) and densities up to {MOST_DENSE}, such as '05', with blanks between them",
     )  # fmt: skip
 
 
