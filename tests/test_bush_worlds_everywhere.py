@@ -98,7 +98,7 @@ def test_maps_arrows_tables_and_films(solution: Solution, tmp_path: Path) -> Non
     plots.plot_state(solution.world)
     plots.plot_map(power)
     plots.plot_arrows(towards)
-    table = solution.to_pandas("X_h", level=2)
+    table = solution.to_pandas("X_h", levels=2)
     assert {"x_0", "y_1"} <= set(table.columns)
     assert "direction_0" not in table.columns
     assert "x_1" in solution.to_xarray().coords
