@@ -53,7 +53,13 @@ def content_of(solution: Solution, found: Survey, choice: Choice, title: str | N
     head, first_map = _head(solution, choice, found, title), None
     if grid is not None:
         pictures = pictures_of(grid, states)
-        head["grid"] = {"width": grid.width, "height": grid.height, "tile": TILE, "columns": COLUMNS}
+        head["grid"] = {
+            "width": grid.width,
+            "height": grid.height,
+            "tile": TILE,
+            "columns": COLUMNS,
+            "parts": grid.state_parts,
+        }
         head["grid"]["sheet"], first_map = data_url(pictures.sheet), data_url(pictures.first(grid.width))
         pose_NI = np.array([[grid.pose(state, i) for i in range(len(grid.agents))] for state in states])
         arrays |= {

@@ -51,6 +51,7 @@ class GridWorld(MapWorld):
     codec: StateCodec
     kind = "GridWorld"
     n_directions = 4
+    state_parts = "things"
     own_attributes = frozenset({"tables"})
 
     def __init__(self, spec: WorldSpec, *, render_mode: str | None = None) -> None:

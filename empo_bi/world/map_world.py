@@ -67,6 +67,9 @@ class MapWorld(PackedWorld):
     role_codes = {"human": "Ay", "robot": "Ae"}  # noqa: RUF012 (a constant of each class)
     rules_version = 1  # to be raised when rules, the packing of keys or the numbering of bodies change
     n_directions = 1  # that an agent may face
+    # What states have after step and agents, so that the explorer can say what changes: "things" for mobile and mutable
+    # ones as in gridworlds, the name of a number for each cell, such as "density", or "" if it should not try.
+    state_parts = ""
     own_attributes: frozenset[str] = frozenset()
 
     def __init__(

@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import pickle
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,14 @@ def test_copies_are_worlds_with_goals_of_their_own() -> None:
         assert again.transition_probabilities(again.initial_state(), [EAST, WEST]) == world.transition_probabilities(
             world.initial_state(), [EAST, WEST]
         )
+
+
+def test_the_docs_say_how_many_lines_it_took() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "own_world.md").read_text(encoding="utf-8")
+    folder = Path(rules.__file__).parent
+    for name, said in re.findall(r"^\| `(\w+)` \| (\d+) \|", page, flags=re.MULTILINE):
+        n_lines = len((folder / f"{name}.py").read_text(encoding="utf-8").splitlines())
+        assert abs(n_lines - int(said)) <= 0.1 * n_lines, f"{name} has {n_lines} lines, the page says {said}"
 
 
 # --- goals and fields -------------------------------------------------------------------------------------------------

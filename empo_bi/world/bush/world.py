@@ -36,6 +36,7 @@ class BushWorld(MapWorld):
     layout: BushLayout
     codec: BushCodec
     kind = "BushWorld"
+    state_parts = "density"
     role_codes = {"human": "Hu", "robot": "Ro"}  # noqa: RUF012
     own_attributes = frozenset({"tables"})
 
