@@ -342,7 +342,7 @@ def test_kinds_are_told_by_keys_and_codes() -> None:
         ("map: |\n  Ro Hu 12345\nB: 2", "unknown code '12345'"),
         ("B: 2\nmax_steps: 3", "the key 'map' is missing; give the grid, with blanks between cells"),
         ("map: 3\nB: 2", "map: found 3, expected the rows of the grid"),
-        ("map: ''\nB: 2", "0 x 1 cells; give 1 to 10,000"),
+        ("map: ''\nB: 2", "0 x 1 cells; give 1 to 4,096"),
         ("map: |\n  Ro Hu\nB: 2\nmetadata: 3", "metadata: found 3"),
     ],
 )
@@ -352,7 +352,7 @@ def test_bad_files_are_told_with_file_line_and_remedy(text: str, message: str) -
 
 
 def test_sizes_are_bounded() -> None:
-    with pytest.raises(WorldFileError, match="101 x 100 cells; give 1 to 10,000"):
+    with pytest.raises(WorldFileError, match="101 x 100 cells; give 1 to 4,096"):
         load_world({"map": [" ".join(["."] * 101)] * 100, "B": 1})
     with pytest.raises(WorldFileError, match="found 65 players, expected at most 64"):
         load_world({"map": " ".join(["Hu"] * 65), "B": 1})

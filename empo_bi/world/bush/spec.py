@@ -29,7 +29,7 @@ from empo_bi.world.source import WorldSource
 
 KEYS = ("map", "B", "max_steps", "fill_density", "possible_goals", "seed", "metadata")
 ROBOT, HUMAN, EMPTY = "Ro", "Hu", "."
-MOST_CELLS = 10_000
+MOST_CELLS = 4096
 MOST_DENSE = 9999
 
 
