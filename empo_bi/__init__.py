@@ -19,7 +19,7 @@ register(
     {
         "Dag.to_drn": "empo_bi.export.drn:write_drn",
         "Dag.to_umb": "empo_bi.export.umb:write_umb",
-        "GridWorld.get_dag": "empo_bi.compat.documented:dag_of_python_objects",
+        "MapWorld.get_dag": "empo_bi.compat.documented:dag_of_python_objects",
         "Rollouts.save": "empo_bi.analysis.film:save_film",
         "Solution.precision": "empo_bi.accuracy.measured:bounds_of",
         "Solution.to_pandas": "empo_bi.analysis.to_pandas:table_of",

@@ -21,6 +21,7 @@ from .results.occupancy import first_of as first_of
 from .results.occupancy import probability_by_time as probability_by_time
 from .results.policies import HumanPolicyPrior as HumanPolicyPrior
 from .results.policies import RobotPolicy as RobotPolicy
+from .results.shortest_paths import ShortestPathPrior as ShortestPathPrior
 from .results.solution import Solution as Solution
 from .solving.enumeration import enumerate_dag as enumerate_dag
 from .solving.enumeration import open_dag as open_dag
@@ -28,7 +29,7 @@ from .solving.opening import open_solution as open_solution
 from .solving.solve import solve as solve
 from .world.array_world import ArrayWorld as ArrayWorld
 from .world.gridworld import GridWorld as GridWorld
-from .world.gridworld import load_world as load_world
+from .world.load import load_world as load_world
 from .world.model import WorldModel as WorldModel
 from .world.translation import from_multigrid as from_multigrid
 

@@ -1,8 +1,8 @@
 """Events: what may hold in a state, for questions such as "how likely, by when" (``probability_by_time``, ``first_of``).
 
 An event is a goal, what one of the functions below returns, or a plain function of a state tuple. Goals that are reached on
-cells, and whatever looks only at :class:`StateFields`, take one look at all packed bodies at once; anything else is asked
-about every state that can come about, one by one.
+cells, and whatever looks only at fields of packed states, take one look at all packed bodies at once; anything else is
+asked about every state that can come about, one by one.
 
 >>> from empo_bi import events, first_of, load_world, solve
 >>> solution = solve(load_world("mirror_freeing"), progress=False)
@@ -23,7 +23,8 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import as_array
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import BoolArray, IndexArray
-from empo_bi.world.fields import StateFields, rectangle
+from empo_bi.world.agent_fields import AgentFields, rectangle
+from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
 
 Event = Any  # a goal, an event by fields, or a function of a state
@@ -32,16 +33,26 @@ Indicator = Callable[[int, IndexArray], BoolArray]  # level, places of M states 
 
 @dataclass(frozen=True)
 class FieldsEvent:
-    """An event of a gridworld that is computed from :class:`StateFields`: ``function(fields)`` is (S,) booleans."""
+    """An event of a world on a map that is computed from fields of packed states: ``function(fields)`` is (S,) booleans.
 
-    function: Callable[[StateFields], Any]
+    ``fields`` are :class:`AgentFields`; those of gridworlds, :class:`StateFields`, know things and doors, too.
+    """
+
+    function: Callable[..., object]
     name: str = "by_fields"
 
     def __repr__(self) -> str:
         return self.name
 
-    def __call__(self, fields: StateFields) -> BoolArray:
-        found = np.asarray(self.function(fields))
+    def __call__(self, fields: AgentFields) -> BoolArray:
+        try:
+            found = np.asarray(self.function(fields))
+        except AttributeError as error:
+            if error.obj is not fields:
+                raise
+            raise TypeError(
+                f"event {self.name} asks for fields.{error.name}, which states of {short_repr(fields.world)} do not have"
+            ) from error
         if found.shape != (len(fields),) or found.dtype != np.bool_:
             raise ValueError(
                 f"event {self.name} gave {found.dtype} of shape {found.shape} for {len(fields)} states; expected one "
@@ -50,8 +61,8 @@ class FieldsEvent:
         return found
 
 
-def by_fields(function: Callable[[StateFields], Any]) -> FieldsEvent:
-    """Mark a function of :class:`StateFields`, which returns (S,) booleans, as an event; also as a decorator."""
+def by_fields(function: Callable[..., object]) -> FieldsEvent:
+    """Mark a function of the fields of packed states, which returns (S,) booleans, as an event; also as a decorator."""
     return FieldsEvent(function, getattr(function, "__name__", "by_fields"))
 
 
@@ -78,7 +89,7 @@ def thing_gone(kind: str, cell: Sequence[int]) -> FieldsEvent:
     name = f"thing_gone({kind!r}, {(x, y)})"
 
     def is_gone(fields: StateFields) -> BoolArray:
-        start = StateFields(fields.world, fields.world.initial_key)
+        start = type(fields)(fields.world, fields.world.initial_key)
         if not start.holds(kind, (x, y))[0]:
             lie = [tuple(xy) for xy in start.things(kind)[0].tolist()]
             raise ValueError(f"{name}: there is no {kind} on that cell at the start; they lie on {lie or 'no cell'}")

@@ -20,6 +20,8 @@ def of_gridworlds() -> None:
     dag = enumerate_dag(world, store=True, progress=False)
     with dag:
         dag.place_of(world.initial_state())
+    bush = load_world("bush_worlds/overgrown_start", max_steps=1)
+    bush.expand(bush.initial_key)
 
 
 def of_planning(precision: str = "float16") -> Solution:

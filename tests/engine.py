@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from empo_bi import GridWorld, WorldWarning, load_world
+from empo_bi import GridWorld, WorldWarning, load_world, worlds
+
+GRIDWORLDS = [name for name in worlds.available() if not name.startswith("bush_worlds/")]
 
 
 def load_quietly(source: Any, **overrides: Any) -> GridWorld:

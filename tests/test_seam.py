@@ -16,6 +16,7 @@ from planning_worlds import At, Ring, TwoSteps
 import empo_bi
 from empo_bi import ArrayWorld, GridWorld, enumerate_dag, load_world, open_dag, solve
 from empo_bi.world.as_model import UNKNOWN, Model, as_model
+from empo_bi.world.bush.world import BushWorld
 from empo_bi.world.packed import PackedWorld
 from empo_bi.world.python_model import NOT_PART_OF_A_WORLD
 
@@ -26,11 +27,13 @@ KINDS = {
     "ArrayWorld",
     "WorldModel",
     "WorldGoalGenerator",
-    "GridModel",
+    "MapWorld",
+    "BushWorld",
+    "MapModel",
     "PackedModel",
     "PythonModel",
 }
-EDGE = {"world/as_model.py", "world/packed_model.py", "world/gridworld.py", "world/fields.py"}
+EDGE = {"world/as_model.py", "world/packed_model.py", "world/map_world.py", "world/fields.py"}
 AT_MOST = 8
 
 PARTS = [name for name in vars(Model) if not name.startswith("_")]
@@ -54,13 +57,17 @@ def grid_world() -> GridWorld:
     return load_world("basics/first_steps", max_steps=3)
 
 
+def bush_world() -> BushWorld:
+    return load_world("bush_worlds/overgrown_start", max_steps=3)
+
+
 def test_only_the_edge_asks_what_kind_of_world_it_is() -> None:
     found = list(asked_kinds())
     assert len(found) <= AT_MOST, found
     assert {file for file, _ in found} <= EDGE, f"ask a Model (world/as_model.py) instead: {found}"
 
 
-@pytest.mark.parametrize("make", [grid_world, array_world, TwoSteps, Ring])
+@pytest.mark.parametrize("make", [grid_world, bush_world, array_world, TwoSteps, Ring])
 def test_every_kind_of_world_has_all_parts_of_a_model(make: Any) -> None:
     world = make()
     before = dict(vars(world))
@@ -87,10 +94,13 @@ def test_what_kinds_of_worlds_can_do() -> None:
     assert [model.state_format for model in (grid, array, python)] == [None, "numbered", None]
     assert [model.mapping is None for model in (grid, array, python)] == [False, True, True]
     assert [model.content is None for model in (grid, array, python)] == [False, False, True]
+    bush = as_model(bush_world())
+    for part in ("packed", "grid", "fields", "picture", "mapping", "content", "key_meaning", "free_horizon"):
+        assert (getattr(bush, part) is None) == (getattr(grid, part) is None), part
     assert [model.name for model in (grid, array, python)] == [grid.world.world_spec.name, None, None]
 
 
-@pytest.mark.parametrize("make", [grid_world, array_world, TwoSteps])
+@pytest.mark.parametrize("make", [grid_world, bush_world, array_world, TwoSteps])
 def test_the_model_says_what_the_world_says(make: Any) -> None:
     world = make()
     model = as_model(world)
@@ -151,7 +161,7 @@ def test_a_world_that_packs_its_states_in_its_own_way_is_compiled_too() -> None:
 
 
 def test_users_get_back_the_world_that_they_gave(tmp_path: Path) -> None:
-    for make in (grid_world, array_world, TwoSteps):
+    for make in (grid_world, bush_world, array_world, TwoSteps):
         world = make()
         assert enumerate_dag(world, progress=False).world is world
         solution = solve(world, phase_2=False, progress=False)
@@ -165,7 +175,7 @@ def test_users_get_back_the_world_that_they_gave(tmp_path: Path) -> None:
 
 
 def test_models_travel_to_other_processes() -> None:
-    for make in (grid_world, array_world, TwoSteps):
+    for make in (grid_world, bush_world, array_world, TwoSteps):
         model = as_model(make())
         again = pickle.loads(pickle.dumps(model))
         assert again.profiles == model.profiles

@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from engine import GRIDWORLDS
 
 import empo_bi
 from empo_bi import GridWorld, WorldNotFoundError, load_world, worlds
@@ -58,7 +59,7 @@ def test_a_shipped_world_loads_in_silence_even_when_strict_and_says_what_it_is_f
 
 def test_every_object_kind_and_action_set_and_door_is_used_at_least_twice() -> None:
     uses: Counter[object] = Counter()
-    for name in NAMES:
+    for name in GRIDWORLDS:
         spec = load_world(name).world_spec
         cells = {cell for row in spec.cells for cell in row}
         uses.update({cell.kind for cell in cells})

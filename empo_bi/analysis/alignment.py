@@ -36,15 +36,9 @@ def shared_places(first: Solution, second: Solution, t: int) -> tuple[IndexArray
 
 
 def _has_same_layout(first: Dag, second: Dag) -> bool:
-    """Whether both DAGs belong to gridworlds with the same layout, so that equal keys are equal states."""
-    grids = first.model.grid, second.model.grid
-    if grids[0] is None or grids[1] is None:
-        return False
-    own, other = grids[0].layout, grids[1].layout
-    return (
-        own.fields == other.fields and np.array_equal(own.cell_xy, other.cell_xy) and own.types == other.types
-        and own.objects == other.objects and np.array_equal(own.initial_row, other.initial_row)
-    )  # fmt: skip
+    """Whether equal keys of both DAGs are equal states."""
+    meaning = first.model.key_meaning
+    return meaning is not None and meaning == second.model.key_meaning
 
 
 def _as_rows(key_SW: KeyArray) -> npt.NDArray[np.void]:

@@ -1,7 +1,8 @@
 r"""Arrows: where a policy takes an agent, cell by cell.
 
-Each action of an agent that faces direction d has a heading: ``forward`` has d, ``left`` and ``right`` the direction after
-the turn, any other action none. An arrow is the mean heading over the states with the agent on that cell,
+Each action of an agent that faces direction d has a heading (``world.headings``): in gridworlds ``forward`` has d, ``left``
+and ``right`` the direction after the turn, any other action none. An arrow is the mean heading over the states with the
+agent on that cell,
 
 .. math:: \vec h(c) = \frac{\sum_{s: x_i(s) = c} w(s) \sum_a \pi_i(a \mid s) \, \vec e(d_i(s), a)}
     {\sum_{s: x_i(s) = c} w(s)},
@@ -22,10 +23,7 @@ from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.types import FloatArray
-from empo_bi.world.codes import DIRECTION_VECTORS
-from empo_bi.world.gridworld import GridWorld
-
-TURNS = {"forward": 0, "right": 1, "left": -1}  # quarter turns to the right
+from empo_bi.world.map_world import MapWorld
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class ArrowMap:
 
     Attributes
     ----------
-    world : GridWorld
+    world : GridWorld, or another world on a map
     level, agent : int
     policy : whose policy it is, such as "human 0 towards ReachCellGoal(agent 0, 2,2)"
     others : "reached", "mean", or a state, as in :func:`cell_map`
@@ -44,7 +42,7 @@ class ArrowMap:
     goal : the goal that the agent pursues, if one was given
     """
 
-    world: GridWorld
+    world: MapWorld
     level: int
     agent: int
     policy: str
@@ -61,18 +59,8 @@ class ArrowMap:
     @property
     def stays_YX(self) -> FloatArray:
         """(height, width), the probability of actions that are not movements, such as ``still``; nan as ``action_YXA``."""
-        no_movement = [name not in TURNS for name in self.world.action_names]
+        no_movement = ~self.world.headings.any(axis=(0, 2))
         return self.action_YXA[:, :, no_movement].sum(axis=2)
-
-
-def headings(action_names: list[str]) -> FloatArray:
-    """(4, A, 2), the heading of each action for each direction that the agent may face; 0 if it is not a movement."""
-    heading_DA2 = np.zeros((4, len(action_names), 2))
-    for a, name in enumerate(action_names):
-        if name in TURNS:
-            for d in range(4):
-                heading_DA2[d, a] = DIRECTION_VECTORS[(d + TURNS[name]) % 4]
-    return heading_DA2
 
 
 def arrow_map(
@@ -91,7 +79,7 @@ def arrow_map(
         As in :func:`cell_map`. Also with a goal, "reached" weights states by policies averaged over all goals.
     """
     chosen = map_states(solution, level, agent, others)
-    heading_DA2 = headings(chosen.world.action_names)
+    heading_DA2 = chosen.world.headings
     n_actions = heading_DA2.shape[1]
     place_of = np.full(solution.dag.level_sizes[chosen.t], -1)
     place_of[chosen.place_M] = np.arange(len(chosen.place_M))

@@ -129,7 +129,7 @@ def _usual_tile(rollouts: Rollouts, episodes: Sequence[int], suffix: str) -> int
         return usual
     n_at_once = sum(len(rollouts.states(i)) for i in episodes) if suffix == ".png" else len(episodes)
     most = MOST_SHEET_PIXELS if suffix == ".png" else MOST_PIXELS
-    return max(1, min(usual, math.isqrt(most // (grid.world_spec.width * grid.world_spec.height * max(1, n_at_once)))))
+    return max(1, min(usual, math.isqrt(most // (grid.width * grid.height * max(1, n_at_once)))))
 
 
 class _Film:

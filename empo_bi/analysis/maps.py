@@ -21,11 +21,10 @@ from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.types import FloatArray, IndexArray
-from empo_bi.world.encoding import GridState
-from empo_bi.world.fields import StateFields
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.map_world import MapWorld
+from empo_bi.world.row_codec import MapState
 
-Others = str | GridState  # "reached", "mean", or a state
+Others = str | MapState  # "reached", "mean", or a state
 ROUNDING = 1e-9  # relative to the largest number of two maps; smaller differences are shown as 0
 
 
@@ -35,7 +34,7 @@ class CellMap:
 
     Attributes
     ----------
-    world : GridWorld
+    world : GridWorld, or another world on a map
     level : int
     agent : the agent whose cell is meant
     quantity : what the number is, such as "power of human 0"
@@ -48,7 +47,7 @@ class CellMap:
     rounding : differences up to this are rounding errors, see :meth:`rounded_off`; 0 for maps that are not differences
     """
 
-    world: GridWorld
+    world: MapWorld
     level: int
     agent: int
     quantity: str
@@ -115,7 +114,7 @@ class MapStates:
     cell_M2, direction_M : where the agent is (x, y), and which way it faces
     """
 
-    world: GridWorld
+    world: MapWorld
     t: int
     place_M: IndexArray
     weight_M: FloatArray
@@ -129,7 +128,7 @@ class MapStates:
 
     def summed(self, value_MN: FloatArray) -> FloatArray:
         """(height, width, N), the weighted sums of N numbers over the states of each cell."""
-        height, width = self.world.layout.cell_number.shape
+        height, width = self.world.height, self.world.width
         cell_M = self.cell_M2[:, 1] * width + self.cell_M2[:, 0]
         total_NC = [
             np.bincount(cell_M, self.weight_M * value_M, height * width).astype(np.float64) for value_M in value_MN.T
@@ -157,9 +156,9 @@ def map_states(solution: Solution, level: int, agent: int, others: Others) -> Ma
         weight_S = weights_of(solution, t, others)
     else:
         _, key_1W = world.encode([others])
-        weight_S = StateFields(world, key_SW).same_but_for(agent, key_1W[0]).astype(np.float64)
+        weight_S = world.fields(key_SW).same_but_for(agent, key_1W[0]).astype(np.float64)
     place_M = np.flatnonzero(weight_S)
-    fields = StateFields(world, key_SW[place_M])
+    fields = world.fields(key_SW[place_M])
     return MapStates(world, t, place_M, weight_S[place_M], fields.cell_xy(agent), fields.direction(agent))
 
 

@@ -17,7 +17,7 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.machine import trim
 from empo_bi.store.solved_levels import rows_at
 from empo_bi.types import Bodies, IndexArray, KeyArray
-from empo_bi.world.fields import StateFields
+from empo_bi.world.agent_fields import AgentFields
 
 Array = npt.NDArray[np.number]
 Where = slice | IndexArray  # which of the wanted states
@@ -139,9 +139,9 @@ def _stretches(places: Bodies) -> Iterator[slice]:
 
 
 def _agent_field(
-    solution: Solution, fields_of: Callable[[KeyArray], StateFields], agent: int, field: str, t: int, places: Bodies
+    solution: Solution, fields_of: Callable[[KeyArray], AgentFields], agent: int, field: str, t: int, places: Bodies
 ) -> Iterator[tuple[Where, Array]]:
-    """``x``, ``y`` or ``direction`` of an agent of a gridworld, read from packed states."""
+    """``x``, ``y`` or ``direction`` of an agent on a map, read from packed states."""
     for where in _stretches(places):
         key_MW = solution.dag.keys(t, places[where])
         assert key_MW is not None
@@ -153,14 +153,16 @@ def _agent_field(
 
 
 def agent_fields(solution: Solution) -> dict[str, Source]:
-    """``x_0``, ``y_0``, ``direction_0``, ``x_1``, ... of a gridworld; nothing for other worlds."""
+    """``x_0``, ``y_0``, ``direction_0``, ``x_1``, ... of a world on a map; nothing for other worlds."""
     fields_of = solution.model.fields
     if fields_of is None:
         return {}
+    grid = solution.model.grid
+    has_directions = grid is not None and grid.n_directions > 1
     return {
         f"{field}_{i}": partial(_agent_field, solution, fields_of, i, field)
         for i in range(solution.model.n_agents)
-        for field in ("x", "y", "direction")
+        for field in (("x", "y", "direction") if has_directions else ("x", "y"))
     }
 
 

@@ -15,7 +15,7 @@ from empo_bi.runtime.compilation import compilations
 
 if TYPE_CHECKING:
     from empo_bi.problem.params import Params
-    from empo_bi.world.gridworld import GridWorld
+    from empo_bi.world.map_world import MapWorld
 
 Function = Callable[..., object]
 
@@ -88,8 +88,8 @@ def check_out_file(out: str, force: bool) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -> GridWorld:
-    from empo_bi.world.gridworld import load_world
+def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -> MapWorld:
+    from empo_bi.world.load import load_world
 
     overrides = as_dict(changes, "--set") | ({} if steps is None else {"max_steps": steps})
     with as_usage_errors():

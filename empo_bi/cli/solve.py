@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from empo_bi.results.solution import Solution
     from empo_bi.results.state_report import StateReport
     from empo_bi.types import Json
-    from empo_bi.world.gridworld import GridWorld
+    from empo_bi.world.map_world import MapWorld
 
 
 @click.command(short_help="Solve both phases of a world; keep results, or resume.")
@@ -106,7 +106,7 @@ def solve(
 
 
 def _solved(
-    world: GridWorld, params: Params, options: Json, min_free: float, profile: tuple[int, float | str | None] | None
+    world: MapWorld, params: Params, options: Json, min_free: float, profile: tuple[int, float | str | None] | None
 ) -> Solution:
     from empo_bi.memory.monitor import MemoryMonitor
     from empo_bi.memory.profiler import MemoryProfiler

@@ -86,7 +86,7 @@ class WorldOverride(Assignment):
             self.fail(f"{name}={text}; the value is not YAML: quote it, or write it into a file", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from empo_bi.world.spec import OVERRIDES
+        from empo_bi.world.load import OVERRIDES
 
         return [CompletionItem(f"{name}=") for name in OVERRIDES if name.startswith(incomplete)]
 

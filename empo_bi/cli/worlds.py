@@ -19,9 +19,7 @@ from empo_bi.runtime.printable import one_line
 
 if TYPE_CHECKING:
     from empo_bi.types import Json
-    from empo_bi.world.gridworld import GridWorld
-
-_FACING = ("east", "south", "west", "north")
+    from empo_bi.world.map_world import MapWorld
 
 
 class ListsByDefault(click.Group):
@@ -129,7 +127,9 @@ def describe(world: str, changes: Pairs, strict: bool, steps: int | None, as_jso
         echo(_description(content))
 
 
-def _content(world: GridWorld) -> Json:
+def _content(world: MapWorld) -> Json:
+    from empo_bi.world.file_values import goals_as_values
+
     spec = world.world_spec
     agents = [
         {
@@ -138,9 +138,7 @@ def _content(world: GridWorld) -> Json:
             "colour": agent.colour,
             "x": agent.x,
             "y": agent.y,
-            "facing": _FACING[agent.direction],
-            "can_push_rocks": agent.can_push_rocks,
-            "can_enter_magic_walls": agent.can_enter_magic_walls,
+            **world.traits(i),
         }
         for i, agent in enumerate(spec.agents)
     ]
@@ -155,10 +153,8 @@ def _content(world: GridWorld) -> Json:
         "actions": world.action_names,
         "agents": agents,
         "agents_in_words": world.describe().split("\n"),
-        "goals": [{"goal": list(goal.rectangle[: 2 if goal.is_cell else 4]), "weight": goal.weight} for goal in spec.goals],
-        "stumble_probability": spec.stumble_probability,
-        "solidify_probability": spec.solidify_probability,
-        "enter_bush_success_prob": spec.enter_bush_success_prob,
+        "goals": goals_as_values(spec.goals),
+        **world.settings,
         "states": spec.metadata.get("states"),
         "tags": list(spec.metadata.get("tags") or []),
     }
@@ -209,4 +205,4 @@ def draw(world: str, changes: Pairs, strict: bool, out: Path | None, tile: int) 
         echo(start.to_text())
         return
     out.write_bytes(png_bytes(start.render(tile=tile)))
-    echo(f"{out}: {start.world_spec.width * tile} x {start.world_spec.height * tile} pixels")
+    echo(f"{out}: {start.width * tile} x {start.height * tile} pixels")

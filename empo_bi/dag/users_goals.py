@@ -20,7 +20,7 @@ N_PROBES = 40  # states along a random walk
 
 
 class UsersGoals:
-    """Asks goals and generators of other packages about some states of a gridworld; of another world it knows nothing."""
+    """Asks goals and generators of other packages about some states of a world on a map; of others it knows nothing."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -47,8 +47,8 @@ class UsersGoals:
     def _moved_everywhere(self, goal: ReachRectangleGoal) -> Iterator[State]:
         """States with the goal's agent put on every cell in turn, whether or not it could stand there."""
         assert self._model.grid is not None
-        spec, agent, (x1, y1, x2, y2) = self._model.grid.world_spec, goal.human_agent_index, goal.target_rect
-        for x, y in itertools.product(range(spec.width), range(spec.height)):
+        grid, agent, (x1, y1, x2, y2) = self._model.grid, goal.human_agent_index, goal.target_rect
+        for x, y in itertools.product(range(grid.width), range(grid.height)):
             is_target = x in (x1, x2) and y in (y1, y2)
             for step, agents, *rest in self._probes if is_target else [self._probes[(x + y) % len(self._probes)]]:
                 moved = (x, y, *agents[agent][2:])

@@ -25,8 +25,8 @@ from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
 from empo_bi.types import Array, FloatArray, IndexArray, Json
-from empo_bi.world.encoding import GridState
 from empo_bi.world.goals import ReachGoal
+from empo_bi.world.row_codec import MapState
 
 Arrays = dict[str, npt.NDArray[np.number]]
 
@@ -35,7 +35,7 @@ Arrays = dict[str, npt.NDArray[np.number]]
 class Content:
     """``head`` goes into the page as JSON, ``arrays`` and ``texts`` in a packed block.
 
-    ``first_map`` is the first state of a gridworld as a data URL, which is visible before the block is unpacked.
+    ``first_map`` is the first state of a world on a map as a data URL, which is visible before the block is unpacked.
     """
 
     head: Json
@@ -52,14 +52,21 @@ def content_of(solution: Solution, found: Survey, choice: Choice, title: str | N
     texts = {"state": [repr(state) for state in states]}
     head, first_map = _head(solution, choice, found, title), None
     if grid is not None:
-        pictures, spec = pictures_of(grid, states), grid.world_spec
-        head["grid"] = {"width": spec.width, "height": spec.height, "tile": TILE, "columns": COLUMNS}
-        head["grid"]["sheet"], first_map = data_url(pictures.sheet), data_url(pictures.first(spec.width))
+        pictures = pictures_of(grid, states)
+        head["grid"] = {
+            "width": grid.width,
+            "height": grid.height,
+            "tile": TILE,
+            "columns": COLUMNS,
+            "parts": grid.state_parts,
+        }
+        head["grid"]["sheet"], first_map = data_url(pictures.sheet), data_url(pictures.first(grid.width))
+        pose_NI = np.array([[grid.pose(state, i) for i in range(len(grid.agents))] for state in states])
         arrays |= {
             "first_cells": pictures.first_C, "difference_start": pictures.start_N,
             "difference_cell": pictures.cell_D, "difference_shown": pictures.shown_D,
-            "agent_cell": np.array([[y * spec.width + x for x, y, *_ in state[1]] for state in states], dtype=np.uint16),
-            "agent_direction": np.array([[entry[2] for entry in state[1]] for state in states], dtype=np.uint8),
+            "agent_cell": (pose_NI // grid.n_directions).astype(np.uint16),
+            "agent_direction": (pose_NI % grid.n_directions).astype(np.uint8),
             "others": _others(states),
         }  # fmt: skip
         texts["words"] = [grid.describe(state) for state in states]
@@ -71,12 +78,12 @@ def _states(solution: Solution, choice: Choice, t: int) -> Sequence[Any]:
     return solution.dag.states(t, choice.place_N[here]) if here.stop > here.start else []
 
 
-def _others(states: list[GridState]) -> npt.NDArray[np.int32]:
+def _others(states: list[MapState]) -> npt.NDArray[np.int32]:
     """(N, I): states with equal numbers in column i differ at most in agent i."""
     known = dict[Hashable, int]()
     rows = []
-    for step, agents, mobile, mutable in states:
-        without = [(step, i, agents[:i] + agents[i + 1 :], mobile, mutable) for i in range(len(agents))]
+    for step, agents, *rest in states:
+        without = [(step, i, agents[:i] + agents[i + 1 :], *rest) for i in range(len(agents))]
         rows.append([known.setdefault(rest, len(known)) for rest in without])
     return np.array(rows, dtype=np.int32)
 
@@ -258,7 +265,7 @@ def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) 
 def _agent(solution: Solution, i: int) -> Json:
     role = "human" if i in solution.humans else "robot" if i in solution.robots else "agent"
     grid = solution.model.grid
-    colour = None if grid is None else grid.world_spec.agents[i].colour
+    colour = None if grid is None else grid.agents[i].colour
     return {"name": f"{role} {i}", "role": role, "colour": colour}
 
 

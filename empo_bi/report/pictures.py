@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.world.encoding import GridState
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.map_world import MapWorld
 from empo_bi.world.png import png_bytes
-from empo_bi.world.render import Cell, cells_of, paint, places_that_differ
+from empo_bi.world.render import paint
+from empo_bi.world.row_codec import MapState
+from empo_bi.world.shapes import Cell
 
 TILE = 48  # pixels
 COLUMNS = 16  # of the sheet
@@ -55,19 +56,19 @@ def data_url(picture: npt.NDArray[np.uint8]) -> str:
     return "data:image/png;base64," + base64.b64encode(png_bytes(picture)).decode("ascii")
 
 
-def pictures_of(world: GridWorld, states: Sequence[GridState]) -> Pictures:
+def pictures_of(world: MapWorld, states: Sequence[MapState]) -> Pictures:
     """Pictures of some states, each as its differences from the first."""
-    spec, known = world.world_spec, dict[Cell, int]()
+    width, known = world.width, dict[Cell, int]()
     start, cells, shown = [0], list[int](), list[int]()
-    first = np.zeros(spec.width * spec.height, dtype=np.uint16)
+    first = np.zeros(width * world.height, dtype=np.uint16)
     for n, state in enumerate(states):
-        places = None if n == 0 else places_that_differ(states[0], state)
-        for (x, y), cell in cells_of(spec, state, places).items():
+        places = None if n == 0 else world.places_that_differ(states[0], state)
+        for (x, y), cell in world.looks(state, places).items():
             sprite = known.setdefault(cell, len(known))
             if n == 0:
-                first[y * spec.width + x] = sprite
-            elif first[y * spec.width + x] != sprite:
-                cells.append(y * spec.width + x)
+                first[y * width + x] = sprite
+            elif first[y * width + x] != sprite:
+                cells.append(y * width + x)
                 shown.append(sprite)
         start.append(len(cells))
     rows = -(-len(known) // COLUMNS)

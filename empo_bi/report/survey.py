@@ -16,8 +16,7 @@ from empo_bi.results.occupancy import ForwardPass
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.types import FloatArray, IndexArray
-from empo_bi.world.fields import StateFields
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.map_world import MapWorld
 
 QUANTILES = (0.1, 0.5, 0.9)
 
@@ -86,15 +85,14 @@ def _summarise(solution: Solution, found: Survey, t: int, place_M: IndexArray, m
     if found.cell_TIC is not None and grid is not None:
         keys = solution.dag.keys(t)
         assert keys is not None
-        fields = StateFields(grid, keys[place_M])
-        spec = grid.world_spec
+        fields = grid.fields(keys[place_M])
         for i in range(found.cell_TIC.shape[1]):
             x_M, y_M = fields.cell_xy(i).T
-            found.cell_TIC[t, i] = np.bincount(y_M * spec.width + x_M, mass_M, minlength=spec.width * spec.height)
+            found.cell_TIC[t, i] = np.bincount(y_M * grid.width + x_M, mass_M, minlength=grid.width * grid.height)
 
 
-def _no_cells(world: GridWorld, n_levels: int) -> FloatArray:
-    return np.zeros((n_levels, len(world.agents), world.world_spec.width * world.world_spec.height))
+def _no_cells(world: MapWorld, n_levels: int) -> FloatArray:
+    return np.zeros((n_levels, len(world.agents), world.width * world.height))
 
 
 def weighted_summary(value_M: FloatArray, weight_M: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from empo_bi.runtime.user_functions import function_of, text_key
 from empo_bi.store.solution_folders import durations_key
 from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
-from empo_bi.world.gridworld import load_world
+from empo_bi.world.load import load_world
 from empo_bi.world.model import World
 
 

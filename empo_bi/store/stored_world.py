@@ -14,13 +14,14 @@ from empo_bi.runtime.wording import short_repr
 from empo_bi.store.dag_store import DagStore
 from empo_bi.world.array_world import NumberedStates
 from empo_bi.world.as_model import Model, as_model
-from empo_bi.world.gridworld import GridWorld, load_world
+from empo_bi.world.load import load_world
+from empo_bi.world.map_world import MapWorld
 
 MOST_BYTES = 2_000_000  # of a world as JSON; a file may have half of it
 
 
-def remembered_world(mapping: Any, where: str) -> GridWorld:
-    """A gridworld from what a store or a run says of it.
+def remembered_world(mapping: Any, where: str) -> MapWorld:
+    """A world on a map from what a store or a run says of it.
 
     That is data, which names no files and runs nothing: a text there would name a file, and is refused.
     """
@@ -34,8 +35,8 @@ def remembered_world(mapping: Any, where: str) -> GridWorld:
             raise DamagedStoreError(f"{where}: its world cannot be loaded ({error}); make it anew") from error
 
 
-def stored_world(levels: DagStore) -> GridWorld:
-    """The gridworld of a store's manifest; DamagedStoreError if it is not the one that the rest of it is about."""
+def stored_world(levels: DagStore) -> MapWorld:
+    """The world on a map of a store's manifest; DamagedStoreError if it is not the one that the rest of it is about."""
     manifest = levels.manifest
     world = remembered_world(manifest["world"], levels.place.name)
     if (identity_of(world), horizon_of(world)) != (manifest["content"]["world"], manifest["content"]["horizon"]):

@@ -1,7 +1,7 @@
 """The seam between worlds and everything else: :class:`Model`, which :func:`as_model` makes of any world.
 
-Gridworlds, array worlds and worlds written in Python all enter here. Behind it nobody asks what kind of world there is; what
-only some worlds can do is an optional part, None where a world cannot.
+Worlds on a map, array worlds and worlds written in Python all enter here. Behind it nobody asks what kind of world there is;
+what only some worlds can do is an optional part, None where a world cannot.
 
 >>> from empo_bi import load_world
 >>> model = as_model(load_world("asymmetric_freeing", max_steps=8))
@@ -16,12 +16,12 @@ from typing import Any, Protocol
 
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Json, KeyArray
+from empo_bi.world.agent_fields import AgentFields
 from empo_bi.world.array_world import ArrayWorld
-from empo_bi.world.fields import StateFields
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.map_world import MapWorld
 from empo_bi.world.model import State, Transitions
 from empo_bi.world.packed import PackedWorld
-from empo_bi.world.packed_model import ArrayModel, GridModel, PackedModel
+from empo_bi.world.packed_model import ArrayModel, MapModel, PackedModel
 from empo_bi.world.python_model import Picture, PythonModel, UnknownModel
 
 
@@ -144,6 +144,10 @@ class Model(Protocol):
         """How a store calls keys that can be read without the world; None if they cannot."""
 
     @property
+    def key_meaning(self) -> object:
+        """What keys mean: equal keys of two worlds are equal states if this is equal; None if states must be compared."""
+
+    @property
     def encode_state(self) -> Callable[[Any], Any] | None:
         """The world's own way to write a state as a JSON value; None for tuples, numbers, texts, booleans and None."""
 
@@ -154,11 +158,11 @@ class Model(Protocol):
     # --- looking at states --------------------------------------------------------------------------------------------
 
     @property
-    def grid(self) -> GridWorld | None:
+    def grid(self) -> MapWorld | None:
         """The map, its cells and who stands where; None for worlds without one."""
 
     @property
-    def fields(self) -> Callable[[KeyArray], StateFields] | None:
+    def fields(self) -> Callable[[KeyArray], AgentFields] | None:
         """Reads fields of keys (S, W): where agents and things are; None for states that have no such fields."""
 
     @property
@@ -174,8 +178,8 @@ def as_model(world: Any, name: str = "world") -> Model:
     TypeError
         For what is not a world.
     """
-    if isinstance(world, GridWorld):
-        return GridModel(world)
+    if isinstance(world, MapWorld):
+        return MapModel(world)
     if isinstance(world, ArrayWorld):
         return ArrayModel(world)
     if isinstance(world, PackedWorld):

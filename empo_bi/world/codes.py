@@ -14,6 +14,7 @@ HUMAN_COLOUR, ROBOT_COLOUR = "yellow", "grey"
 
 # East, south, west, north: x grows to the right, y downwards.
 DIRECTION_VECTORS = ((1, 0), (0, 1), (-1, 0), (0, -1))
+DIRECTION_NAMES = ("east", "south", "west", "north")
 DIRECTION_LETTERS = {"e": 0, "s": 1, "w": 2, "n": 3}
 ALL_SIDES = 4  # the magic side of a wall that can be entered from everywhere
 

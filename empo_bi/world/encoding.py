@@ -1,25 +1,24 @@
-"""State tuples to packed keys and back.
+"""GridState tuples to packed keys and back.
 
-For users, a state is the nested tuple ``(step, agents, mobile, mutable)``; for the engine, it is a step and a key. Tuples
-are translated one by one, which is slow, so the engine never does it.
+For users, a state is the nested tuple ``(step, agents, mobile, mutable)``; for the engine, it is a step and a key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import index
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from empo_bi.errors import InvalidStateError
-from empo_bi.types import KeyArray
+from empo_bi.types import IndexArray, KeyArray
 from empo_bi.world import codes
 from empo_bi.world.codes import Door, Kind
-from empo_bi.world.expand import as_keys, pack_rows, unpack_keys
+from empo_bi.world.expand import pack_rows, unpack_keys
+from empo_bi.world.key_layout import as_keys
 from empo_bi.world.layout import (
     AGENT_SLOTS,
     AWAITING,
@@ -38,6 +37,7 @@ from empo_bi.world.layout import (
     MapObject,
     StateLayout,
 )
+from empo_bi.world.row_codec import RowCodec
 from empo_bi.world.tables import Tables
 
 GridState = tuple[Any, ...]  # (step, agents, mobile things, mutable objects)
@@ -62,8 +62,11 @@ class _Remembered(dict[tuple[int, ...], Entry]):
         return entry
 
 
-class StateCodec:
-    """Translates the states of one world."""
+class StateCodec(RowCodec):
+    """Translates the states of one gridworld."""
+
+    layout: StateLayout
+    form = "(step, agents, mobile, mutable)"
 
     def __init__(self, layout: StateLayout, tables: Tables) -> None:
         self.layout = layout
@@ -88,37 +91,12 @@ class StateCodec:
 
     # --- tuples -> keys -----------------------------------------------------------------------------------------------
 
-    def encode(self, states: Iterable[GridState]) -> tuple[npt.NDArray[np.int64], KeyArray]:
-        """Steps ``(S,)`` and keys ``(S, W)`` of state tuples.
-
-        Raises
-        ------
-        InvalidStateError
-            If a tuple is malformed, or describes a state that cannot occur in this world.
-        """
-        if isinstance(states, tuple) and states and isinstance(states[0], int):
-            raise InvalidStateError("encode takes a list of states; for a single state, write encode([state])")
-        states = list(states)
-        steps = np.empty(len(states), dtype=np.int64)
-        row_SR = np.empty((len(states), self.layout.n_slots), dtype=np.int64)
-        for s, state in enumerate(states):
-            try:
-                steps[s], row_SR[s] = self._row_of(state)
-            except InvalidStateError:
-                raise
-            except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-                raise InvalidStateError(
-                    f"not a state of this world: {state!r} ({type(error).__name__}: {error}); give (step, agents, mobile, "
-                    "mutable), as in world.initial_state()"
-                ) from error
-        return steps, self.pack(row_SR)
-
-    def pack(self, row_SR: npt.NDArray[np.int64]) -> KeyArray:
+    def pack(self, row_SR: IndexArray) -> KeyArray:
         key_SW = np.empty((len(row_SR), self.layout.n_words), dtype=np.uint64)
         pack_rows(self._tables.world, row_SR, key_SW)
         return key_SW
 
-    def _row_of(self, state: GridState) -> tuple[int, npt.NDArray[np.int64]]:
+    def row_of(self, state: GridState) -> tuple[int, IndexArray]:
         layout = self.layout
         step, agents, mobile, mutable = state
         if index(step) < 0:
@@ -137,7 +115,7 @@ class StateCodec:
         self._check_row(row, state)
         return index(step), row
 
-    def _check_row(self, row: npt.NDArray[np.int64], state: GridState) -> None:
+    def _check_row(self, row: IndexArray, state: GridState) -> None:
         layout = self.layout
         held = np.concatenate([row[CELL : layout.first_thing : AGENT_SLOTS], row[layout.first_thing : layout.first_object]])
         held = held[held > 0]
@@ -204,7 +182,7 @@ class StateCodec:
             cells += [0] * missing + sorted(by_type[number])
         return cells
 
-    def _set_object(self, slots: npt.NDArray[np.int64], it: MapObject, entry: Entry) -> None:
+    def _set_object(self, slots: IndexArray, it: MapObject, entry: Entry) -> None:
         name, x, y, *flags = entry
         if (name, x, y) != (codes.MUTABLE_NAMES[it.kind], it.x, it.y):
             raise InvalidStateError(f"{entry!r} in mutable; expected the {codes.MUTABLE_NAMES[it.kind]} at ({it.x}, {it.y})")
@@ -233,15 +211,9 @@ class StateCodec:
 
     # --- keys -> tuples -----------------------------------------------------------------------------------------------
 
-    def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[GridState]:
-        """State tuples of steps (one number for all, or one for each) and keys ``(S, W)``."""
-        rows = self.unpack(key_SW).tolist()
-        all_steps = np.broadcast_to(np.asarray(steps, dtype=np.int64), len(rows)).tolist()
-        return [self.state_of(step, row) for step, row in zip(all_steps, rows, strict=True)]
-
-    def unpack(self, key_SW: KeyArray) -> npt.NDArray[np.int64]:
+    def unpack(self, key_SW: KeyArray) -> IndexArray:
         """Rows ``(S, slots)`` of keys."""
-        keys = as_keys(self._tables, key_SW)
+        keys = as_keys(self._tables.n_words, key_SW)
         row_SR = np.empty((len(keys), self.layout.n_slots), dtype=np.int64)
         unpack_keys(self._tables.world, keys, row_SR)
         return row_SR

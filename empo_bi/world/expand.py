@@ -6,8 +6,6 @@ profile) has, then keys and probabilities, one profile after the other.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -42,23 +40,13 @@ from empo_bi.world.joint_actions import (
     prepare,
     read_intents,
 )
+from empo_bi.world.key_layout import KEYS_COME_FROM, Expansion, as_keys, for_kernels
 from empo_bi.world.tables import FIELD_RECORD, IntArray, Tables
 from empo_bi.world.turn_order import play, play_certain
 
 # Codes of errors that stop a block: negative numbers far from any that ask for more room.
 BAD_KEY, TOO_MANY_OUTCOMES = -(1 << 60), -(1 << 61)
 FEW_OUTCOMES = 32  # up to this many, equal outcomes are found by comparing, beyond by hashing
-
-
-class Expansion(NamedTuple):
-    """Successors of a block of S states under J profiles: K entries in all, keys of W words.
-
-    The arrays of entries may be views of longer ones; copy what you keep.
-    """
-
-    count_SJ: npt.NDArray[np.int32]
-    key_KW: KeyArray
-    prob_K: npt.NDArray[np.float64]
 
 
 def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
@@ -76,11 +64,11 @@ def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
     WorldTooLargeError
         If a step has more outcomes than can be listed.
     """
-    keys, profiles = as_keys(tables, key_SW), _for_kernels(profile_JN, np.int64)
+    keys, profiles = as_keys(tables.n_words, key_SW), for_kernels(profile_JN, np.int64)
     count_SJ, key_KW, prob_K, n, s = expand_block(tables.world, tables.chances, keys, profiles)
     if n == BAD_KEY:
         raise InvalidStateError(
-            f"key {keys[s].tolist()}, number {s} of the block, is not a state of this world; {_KEYS_COME_FROM}"
+            f"key {keys[s].tolist()}, number {s} of the block, is not a state of this world; {KEYS_COME_FROM}"
         )
     if n == TOO_MANY_OUTCOMES:
         raise WorldTooLargeError(
@@ -88,25 +76,6 @@ def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
             "random events"
         )
     return Expansion(count_SJ, key_KW[:n], prob_K[:n])
-
-
-def as_keys(tables: Tables, key_SW: KeyArray) -> KeyArray:
-    """Keys as the kernels need them: (S, W), uint64, contiguous, writable (read-only arrays would compile again)."""
-    keys = _for_kernels(key_SW, np.uint64)
-    if keys.ndim != 2 or keys.shape[1] != tables.n_words:
-        raise InvalidStateError(
-            f"keys of shape {np.shape(key_SW)}; expected (states, {tables.n_words}) for this world. {_KEYS_COME_FROM}"
-        )
-    return keys
-
-
-def _for_kernels(array: npt.NDArray[Any], dtype: type) -> npt.NDArray[Any]:
-    """``numpy.require``, which takes a microsecond, only if the array is not as kernels need it."""
-    is_array = type(array) is np.ndarray and array.dtype == dtype
-    return array if is_array and array.flags.carray else np.require(array, dtype, ["C", "W"])
-
-
-_KEYS_COME_FROM = "use keys from encode, expand or initial_key of the same world"
 
 
 @kernel

@@ -10,14 +10,11 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from empo_bi.types import KeyArray
-from empo_bi.world.encoding import StateCodec
-from empo_bi.world.layout import AGENT_SLOTS, CELL, StateLayout
+from empo_bi.types import BoolArray, IndexArray
 from empo_bi.world.model import State
 
 
@@ -129,7 +126,7 @@ class ReachStatesGoal(PossibleGoal):
     def is_achieved(self, state: Any) -> int:
         return int(state[1] in self.numbers)
 
-    def mask(self, n_states: int) -> npt.NDArray[np.bool_]:
+    def mask(self, n_states: int) -> BoolArray:
         """Which of ``n_states`` states attain the goal."""
         mask = np.zeros(n_states, dtype=np.bool_)
         mask[[number for number in self.numbers if number < n_states]] = True
@@ -347,44 +344,47 @@ def _covers_world(goals: Sequence[PossibleGoal], raise_on_error: bool) -> bool:
 # --- whole blocks -----------------------------------------------------------------------------------------------------
 
 
+class CellsOfAgents(Protocol):
+    """Where agents are in S packed states. Cells have numbers; some may stand for no place at all."""
+
+    def cell(self, agent: int) -> IndexArray:
+        """(S,), the number of an agent's cell."""
+
+    def cells_inside(self, rectangles: Sequence[Sequence[int]]) -> BoolArray:
+        """(C, G), which cells lie in which of the rectangles (x1, y1, x2, y2), corners included."""
+
+
 def attained(
-    codec: StateCodec, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]
-) -> npt.NDArray[np.bool_]:
+    fields: CellsOfAgents, states: Callable[[], Sequence[State]], n_states: int, goals: Sequence[PossibleGoal]
+) -> BoolArray:
     """Whether each goal is achieved in each state, ``(S, G)``.
 
     Reach goals take one table look-up per state and agent. For other goals, states are decoded and checked one by one, once
     for all such goals.
     """
-    table_SG = np.zeros((len(key_SW), len(goals)), dtype=bool)
+    table_SG = np.zeros((n_states, len(goals)), dtype=bool)
     others = []
     by_agent: dict[int, list[int]] = {}
     for g, goal in enumerate(goals):
         # A subclass may define is_achieved differently, so only the exact classes take the fast path.
         if type(goal) in (ReachCellGoal, ReachRectangleGoal):
             by_agent.setdefault(goal.human_agent_index, []).append(g)  # type: ignore[attr-defined]
-        else:
+        elif hasattr(goal, "is_achieved"):
             others.append(g)
+        else:
+            raise TypeError(f"{goal!r} is not a goal; give goals alone, without the weights that generators yield with them")
     for agent, members in by_agent.items():
-        inside_CG = _inside(codec.layout, [goals[g].target_rect for g in members])  # type: ignore[attr-defined]
-        table_SG[:, members] = inside_CG[_agent_cells(codec.layout, key_SW, agent)]
+        inside_CG = fields.cells_inside([goals[g].target_rect for g in members])  # type: ignore[attr-defined]
+        table_SG[:, members] = inside_CG[fields.cell(agent)]
     if others:
-        for s, state in enumerate(codec.decode(steps, key_SW)):
+        for s, state in enumerate(states()):
             table_SG[s, others] = [bool(goals[g].is_achieved(state)) for g in others]
     return table_SG
 
 
-def _inside(layout: StateLayout, rectangles: Sequence[tuple[int, int, int, int]]) -> npt.NDArray[np.bool_]:
-    """Which cells (by number) lie in which of the rectangles, (C, G)."""
-    x_C1, y_C1 = layout.cell_xy[:, :1], layout.cell_xy[:, 1:2]
+def inside(x_C: IndexArray, y_C: IndexArray, rectangles: Sequence[Sequence[int]]) -> BoolArray:
+    """(C, G), which cells lie in which of the rectangles."""
     x1, y1, x2, y2 = np.array(rectangles).T
-    inside_CG: npt.NDArray[np.bool_] = (x1 <= x_C1) & (x_C1 <= x2) & (y1 <= y_C1) & (y_C1 <= y2)
-    inside_CG[0] = False  # the wall cell
-    return inside_CG
-
-
-def _agent_cells(layout: StateLayout, key_SW: KeyArray, agent: int) -> npt.NDArray[np.int64]:
-    """The number of the cell of an agent, in each state."""
-    if agent >= layout.n_agents:
-        raise ValueError(f"a goal belongs to agent {agent}, but this world has agents 0 to {layout.n_agents - 1}")
-    field = next(f for f in layout.fields if f.slot == agent * AGENT_SLOTS + CELL)
-    return field.values(key_SW)
+    x_C1, y_C1 = x_C[:, np.newaxis], y_C[:, np.newaxis]
+    found: BoolArray = (x1 <= x_C1) & (x_C1 <= x2) & (y1 <= y_C1) & (y_C1 <= y2)
+    return found

@@ -8,8 +8,7 @@ such as buttons.
 it is carried or gone), and four slots for each object with flags. Things of one type (kind and colour) are interchangeable,
 so their slots are sorted: equal states have equal rows.
 
-**A key** packs the slots that can change, each into as many bits as its values need, without crossing a word boundary. The
-step is not part of it: a key is the *body* of a state.
+**A key** packs the slots that can change; ``key_layout`` says how.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from empo_bi.types import KeyArray
+from empo_bi.types import BoolArray, IndexArray
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, Door, Kind
+from empo_bi.world.key_layout import KeyLayout
 from empo_bi.world.spec import AgentSpec, WorldSpec
 
 # Slot numbers are NumPy integers because numba compiles a function again for every plain literal it is called with.
@@ -36,7 +35,6 @@ CONTROLLED, RECORDED, AWAITING = map(np.int64, (1, 2, 3))
 OBJECT_SLOTS = 4
 
 WALL_CELL: int = np.int64(0)  # type: ignore[assignment]
-WORD_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -64,28 +62,7 @@ class MapObject:
         return self.kind in codes.MUTABLE_NAMES
 
 
-@dataclass(frozen=True)
-class Field:
-    """The place of a slot in the key, and the values that it can have."""
-
-    slot: int
-    word: int
-    shift: int
-    width: int
-    smallest: int
-    largest: int
-
-    @property
-    def bits(self) -> np.uint64:
-        """Those of its word."""
-        return np.uint64(((1 << self.width) - 1) << self.shift)
-
-    def values(self, key_SW: KeyArray) -> npt.NDArray[np.int64]:
-        """The slot in some states, (S,)."""
-        return ((key_SW[:, self.word] & self.bits) >> np.uint64(self.shift)).astype(np.int64)
-
-
-class StateLayout:
+class StateLayout(KeyLayout):
     """Cells, things, objects and bit fields of one world.
 
     Attributes
@@ -97,10 +74,6 @@ class StateLayout:
     item_types, types : int, list of (kind, colour)
         Types below ``item_types`` can be carried.
     things, objects : in row order; objects in reading order of the map
-    initial_row : (n_slots,) int64
-    fields, n_words : the key
-    initial_key : (1, n_words) uint64
-    changing_slots : slots that have a field
     """
 
     def __init__(self, spec: WorldSpec) -> None:
@@ -109,10 +82,7 @@ class StateLayout:
         self._number_cells()
         self._list_things()
         self._list_objects()
-        self.initial_row = self._build_initial_row()
-        self.fields, self.n_words = _pack_fields(self._slot_ranges())
-        self.changing_slots = [field.slot for field in self.fields]
-        self.initial_key = self._build_initial_key()
+        super().__init__(self._build_initial_row(), self._slot_ranges())
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -125,8 +95,31 @@ class StateLayout:
         return self.first_thing + len(self.things)
 
     @property
-    def n_slots(self) -> int:
-        return self.first_object + len(self.objects) * OBJECT_SLOTS
+    def meaning(self) -> tuple[object, ...]:
+        return (*super().meaning, self.cell_xy.tolist(), self.types, self.objects)
+
+    # --- which rows are states ----------------------------------------------------------------------------------------
+
+    def problem_of_rows(self, row_SR: IndexArray) -> str | None:
+        """The rules rely on this, whether or not the state can ever be reached."""
+        if self._share_a_cell(row_SR).any():
+            return "two agents or things are on one cell"
+        return "more is carried than is missing on the ground" if self._carry_too_much(row_SR).any() else None
+
+    def _share_a_cell(self, row_SR: IndexArray) -> BoolArray:
+        """0 stands for no cell."""
+        agents, things = row_SR[:, CELL : self.first_thing : AGENT_SLOTS], row_SR[:, self.first_thing : self.first_object]
+        cells = np.sort(np.concatenate([agents, things], axis=1), axis=1)
+        shared: BoolArray = ((cells[:, 1:] == cells[:, :-1]) & (cells[:, 1:] > 0)).any(axis=1)
+        return shared
+
+    def _carry_too_much(self, row_SR: IndexArray) -> BoolArray:
+        carried_SN = row_SR[:, CARRIED : self.first_thing : AGENT_SLOTS]
+        too_much = np.zeros(len(row_SR), dtype=np.bool_)
+        for number, (first, last) in enumerate(self.type_ranges[: self.item_types]):
+            cells = row_SR[:, self.first_thing + first : self.first_thing + last]
+            too_much |= (carried_SN == number + 1).sum(axis=1) > (cells == 0).sum(axis=1)
+        return too_much
 
     # --- construction -------------------------------------------------------------------------------------------------
 
@@ -138,8 +131,8 @@ class StateLayout:
             (x, y) for x, y in column_by_column if not spec.can_be_occupied(x, y) and spec.cells[y][x].kind != Kind.WALL
         ]
         self.n_occupiable = len(occupiable)
-        self.cell_xy: npt.NDArray[np.int64] = np.array([(-1, -1), *occupiable, *others], dtype=np.int64)
-        self.cell_number: npt.NDArray[np.int64] = np.zeros((spec.height, spec.width), dtype=np.int64)
+        self.cell_xy: IndexArray = np.array([(-1, -1), *occupiable, *others], dtype=np.int64)
+        self.cell_number: IndexArray = np.zeros((spec.height, spec.width), dtype=np.int64)
         self.cell_number[self.cell_xy[1:, 1], self.cell_xy[1:, 0]] = np.arange(1, len(self.cell_xy))
 
     def _list_things(self) -> None:
@@ -168,8 +161,8 @@ class StateLayout:
             if cell.kind in codes.MUTABLE_NAMES or cell.kind == Kind.DISABLING_SWITCH
         ]
 
-    def _build_initial_row(self) -> npt.NDArray[np.int64]:
-        row = np.zeros(self.n_slots, dtype=np.int64)
+    def _build_initial_row(self) -> IndexArray:
+        row = np.zeros(self.first_object + len(self.objects) * OBJECT_SLOTS, dtype=np.int64)
         agents = row[: self.first_thing].reshape(self.n_agents, AGENT_SLOTS)
         objects = row[self.first_object :].reshape(len(self.objects), OBJECT_SLOTS)
         for agent, slots in zip(self.spec.agents, agents, strict=True):
@@ -183,13 +176,6 @@ class StateLayout:
             elif it.kind in (Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON):
                 slots[ENABLED] = 1
         return row
-
-    def _build_initial_key(self) -> npt.NDArray[np.uint64]:
-        """Without a kernel: the first kernel call of a process takes 50 MB, which opening results should not need."""
-        key_1W = np.zeros((1, self.n_words), dtype=np.uint64)
-        for field in self.fields:
-            key_1W[0, field.word] |= np.uint64(int(self.initial_row[field.slot]) << field.shift)
-        return key_1W
 
     def _slot_ranges(self) -> list[tuple[int, int]]:
         """The smallest and largest value of each slot; (0, 0) if it can never change, so that it takes no bits."""
@@ -240,17 +226,3 @@ class StateLayout:
                 largest[CONTROLLED], largest[RECORDED] = self.n_agents, len(self.spec.actions)
                 largest[AWAITING] = 1
         return [int(value) for value in largest]
-
-
-def _pack_fields(ranges: list[tuple[int, int]]) -> tuple[list[Field], int]:
-    """Place the slots one after the other, starting a new word if a slot does not fit."""
-    fields, word, shift = [], 0, 0
-    for slot, (smallest, largest) in enumerate(ranges):
-        width = largest.bit_length()
-        if width == 0:
-            continue
-        if shift + width > WORD_BITS:
-            word, shift = word + 1, 0
-        fields.append(Field(slot, word, shift, width, smallest, largest))
-        shift += width
-    return fields, word + 1

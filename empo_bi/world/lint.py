@@ -5,15 +5,16 @@ be pressed. Each is a warning, or an error with ``strict=True``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 
 from empo_bi.runtime.wording import did_you_mean, short_repr
-from empo_bi.world.codes import Action, CellCode, Kind
+from empo_bi.world.codes import Action, Kind
 from empo_bi.world.source import WorldSource
 
 if TYPE_CHECKING:
+    from empo_bi.world.file_values import GoalSpec
     from empo_bi.world.spec import WorldSpec
 
 RELEVANT_KEYS = (
@@ -25,30 +26,65 @@ _IRRELEVANT_KEYS = ("partial_obs", "agent_view_size", "see_through_walls", "seed
 KNOWN_KEYS = (*RELEVANT_KEYS, *_IRRELEVANT_KEYS)
 
 # Cells that need no goal (section 8.4).
-_NEED_NO_GOAL = {
+NEED_NO_GOAL = {
     Kind.WALL, Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON, Kind.DISABLING_SWITCH,
     Kind.LAVA, Kind.MAGIC_WALL, Kind.BUSH,
 }  # fmt: skip
 
 
+_NO_HUMAN = "no agent is yellow (code 'Ay'), nor among 'humans'"
+
+
 def probable_mistakes(source: WorldSource, spec: WorldSpec) -> list[str]:
     """A message for each, in the order of the checks."""
     checks = (
-        _unknown_keys, _size_mismatch, _orientation_mismatch, _dead_buttons,
-        _goals_without_humans, _fractional_goals, _useless_goals, _uncovered_cells,
+        _size_mismatch, _orientation_mismatch, _dead_buttons,
     )  # fmt: skip
-    return [message for check in checks for message in check(source, spec)]
+    own = [message for check in checks for message in check(source, spec)]
+    return [*unknown_keys(source, KNOWN_KEYS), *own, *goal_mistakes(source, spec, _NO_HUMAN)]
+
+
+def goal_mistakes(source: WorldSource, spec: MapSpec, no_human: str) -> list[str]:
+    """Goals that are probably not meant so; ``no_human`` says how a human would be written."""
+    found = [] if spec.humans or not spec.goals else [f"{source.place('possible_goals')}: goals need humans, but {no_human}"]
+    return [*found, *_fractional_goals(source, spec), *_useless_goals(source, spec), *_uncovered_cells(source, spec)]
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def cells_without_goal(
-    cells: tuple[tuple[CellCode, ...], ...], rectangles: Sequence[tuple[int, int, int, int]]
-) -> list[tuple[int, int]]:
+class MapSpec(Protocol):
+    """What the specifications of all worlds on a map have."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def max_steps(self) -> int: ...
+    @property
+    def agents(self) -> Sequence[Any]: ...
+    @property
+    def humans(self) -> Sequence[int]: ...
+    @property
+    def robots(self) -> Sequence[int]: ...
+    @property
+    def goals(self) -> Sequence[GoalSpec]: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+    def can_be_occupied(self, x: int, y: int) -> bool: ...
+    def needs_goal(self, x: int, y: int) -> bool: ...
+    def cells_that_humans_reach(self) -> Sequence[tuple[int, int]]: ...
+
+
+def cells_without_goal(spec: MapSpec, rectangles: Sequence[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
     """Cells (x, y) of a map that need a goal (section 8.4) but lie in none of the rectangles."""
-    bare = np.array([[cell.kind not in _NEED_NO_GOAL for cell in row] for row in cells])
+    bare = np.array([[spec.needs_goal(x, y) for x in range(spec.width)] for y in range(spec.height)])
     for x1, y1, x2, y2 in rectangles:
         bare[max(y1, 0) : max(y2 + 1, 0), max(x1, 0) : max(x2 + 1, 0)] = False
     return [(int(x), int(y)) for y, x in np.argwhere(bare)]
@@ -58,11 +94,9 @@ def cells_without_goal(
 _OTHER_NAMES = {"goals": "possible_goals", "steps": "max_steps", "horizon": "max_steps", "actions": "action_class"}
 
 
-def _unknown_keys(source: WorldSource, spec: WorldSpec) -> list[str]:
-    unknown = [str(key) for key in source.mapping if key not in (*KNOWN_KEYS, "grid_size")]
-    hints = [
-        f" Did you mean {_OTHER_NAMES[key]!r}?" if key in _OTHER_NAMES else did_you_mean(key, KNOWN_KEYS) for key in unknown
-    ]
+def unknown_keys(source: WorldSource, known: Sequence[str]) -> list[str]:
+    unknown = [str(key) for key in source.mapping if key not in (*known, "grid_size")]
+    hints = [f" Did you mean {_OTHER_NAMES[key]!r}?" if key in _OTHER_NAMES else did_you_mean(key, known) for key in unknown]
     return [f"{source.place(key)}: unknown key.{hint}" for key, hint in zip(unknown, hints, strict=True)]
 
 
@@ -97,13 +131,7 @@ def _dead_buttons(source: WorldSource, spec: WorldSpec) -> list[str]:
     ]
 
 
-def _goals_without_humans(source: WorldSource, spec: WorldSpec) -> list[str]:
-    if not spec.goals or spec.humans:
-        return []
-    return [f"{source.place('possible_goals')}: goals need humans, but no agent is yellow (code 'Ay'), nor among 'humans'"]
-
-
-def _fractional_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
+def _fractional_goals(source: WorldSource, spec: MapSpec) -> list[str]:
     """Coordinates are truncated (section 8.1)."""
     messages = []
     entries = source.mapping.get("possible_goals")
@@ -117,7 +145,7 @@ def _fractional_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
     return messages
 
 
-def _useless_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
+def _useless_goals(source: WorldSource, spec: MapSpec) -> list[str]:
     """Goals that extend beyond the grid, and goals without any cell that an agent can stand on."""
     usable = np.array([[spec.can_be_occupied(x, y) for x in range(spec.width)] for y in range(spec.height)])
     messages = []
@@ -136,16 +164,16 @@ def _useless_goals(source: WorldSource, spec: WorldSpec) -> list[str]:
     return messages
 
 
-def _uncovered_cells(source: WorldSource, spec: WorldSpec) -> list[str]:
+def _uncovered_cells(source: WorldSource, spec: MapSpec) -> list[str]:
     """Cells where a human can stand but that belong to no goal (section 8.4, C11)."""
     if not spec.goals:
         return []
     if source.mapping.get("possible_goals") == ALL:
         goals = {goal.rectangle[:2] for goal in spec.goals}
-        bare = [f"({x},{y})" for x, y in cells_without_goal(spec.cells, []) if (x, y) not in goals]
+        bare = [f"({x},{y})" for x, y in cells_without_goal(spec, []) if (x, y) not in goals]
         where = source.place("possible_goals")
         return [f"{where}: no human can walk to the cells {_some(bare)}, so they are not among the goals"] if bare else []
-    bare = [f"({x},{y})" for x, y in cells_without_goal(spec.cells, [goal.rectangle for goal in spec.goals])]
+    bare = [f"({x},{y})" for x, y in cells_without_goal(spec, [goal.rectangle for goal in spec.goals])]
     if not bare:
         return []
     return [

@@ -1,20 +1,23 @@
-"""Worlds whose states are packed into keys of a few words and expanded in blocks: gridworlds and array worlds."""
+"""Worlds whose states are packed into keys of a few words and expanded in blocks."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from operator import index
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
-from empo_bi.errors import WorldTooLargeError
-from empo_bi.types import KeyArray
-from empo_bi.world.expand import Expansion
+from empo_bi.errors import InvalidActionError, WorldTooLargeError
+from empo_bi.runtime.wording import counted
+from empo_bi.types import BoolArray, IndexArray, KeyArray
 from empo_bi.world.goals import PossibleGoal
-from empo_bi.world.model import WorldModel
+from empo_bi.world.key_layout import Expansion
+from empo_bi.world.model import State, Transitions, WorldModel
 
 MAX_PROFILES = 10_000_000
 
@@ -30,6 +33,7 @@ class PackedWorld(WorldModel):
 
     time_homogeneous = True
     max_steps: int
+    action_space: spaces.Discrete
 
     @property
     @abstractmethod
@@ -42,7 +46,7 @@ class PackedWorld(WorldModel):
         """Key of the initial state, (1, W)."""
 
     @abstractmethod
-    def encode(self, states: Iterable[Any]) -> tuple[npt.NDArray[np.int64], KeyArray]:
+    def encode(self, states: Iterable[Any]) -> tuple[IndexArray, KeyArray]:
         """Steps (S,) and keys (S, W) of state tuples."""
 
     @abstractmethod
@@ -54,23 +58,43 @@ class PackedWorld(WorldModel):
         """Why some keys are not states of this world; None if all are. For keys from untrusted files."""
 
     @abstractmethod
-    def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
+    def expand(self, key_SW: KeyArray, profile_JN: IndexArray | None = None) -> Expansion:
         """Successors of a block of packed states under all profiles, or the given ones; none for terminal states."""
 
     @abstractmethod
-    def attainment(self, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]) -> npt.NDArray[np.bool_]:
+    def attainment(self, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]) -> BoolArray:
         """Whether each goal is achieved in each state of a block, (S, G)."""
 
+    # --- one state at a time, by the same kernels ---------------------------------------------------------------------
+
+    def transition_probabilities(self, state: State, actions: Sequence[int]) -> Transitions | None:
+        """``[(probability, successor), ...]``, equal successors merged; None in a terminal state.
+
+        Raises
+        ------
+        InvalidStateError, InvalidActionError
+            If the state cannot occur in this world, or actions are not one valid id per agent.
+        """
+        profile_1N = self._profile(actions)
+        steps, key_1W = self.encode([state])
+        if steps[0] >= self.max_steps:
+            return None
+        expansion = self.expand(key_1W, profile_1N)
+        successors = self.decode(int(steps[0]) + 1, expansion.key_KW)
+        return list(zip(expansion.prob_K.tolist(), successors, strict=True))
+
+    # --- action profiles ----------------------------------------------------------------------------------------------
+
     @property
-    def all_profiles(self) -> npt.NDArray[np.int64]:
+    def all_profiles(self) -> IndexArray:
         """Every action profile (J, N) in profile-index order: agent 0 is the least significant digit. Read-only."""
         view = self._profiles[:]
         view.flags.writeable = False
         return view
 
     @cached_property
-    def _profiles(self) -> npt.NDArray[np.int64]:
-        n, n_actions = len(self.agents), int(self.action_space.n)  # type: ignore[attr-defined]
+    def _profiles(self) -> IndexArray:
+        n, n_actions = len(self.agents), int(self.action_space.n)
         if n_actions**n > MAX_PROFILES:
             raise WorldTooLargeError(
                 f"{n} agents with {n_actions} actions have {n_actions**n:,} action profiles, more than {MAX_PROFILES:,}; "
@@ -78,3 +102,44 @@ class PackedWorld(WorldModel):
             )
         number = np.arange(n_actions**n, dtype=np.int64)
         return np.stack([number // n_actions**i % n_actions for i in range(n)], axis=1) if n else np.empty((1, 0), np.int64)
+
+    def _profile(self, actions: int | Sequence[int]) -> IndexArray:
+        """One profile as a row, checked."""
+        n = len(self.agents)
+        is_list = isinstance(actions, list | tuple)
+        given = cast(Sequence[int], actions if is_list or np.ndim(actions) else [actions])
+        try:
+            ids = [index(action) for action in given]
+        except TypeError:
+            raise InvalidActionError(
+                f"actions {actions!r}; give a whole number for each agent. {self._valid_actions}"
+            ) from None
+        if len(ids) != n:
+            raise InvalidActionError(
+                f"{counted(len(ids), 'action')} for {counted(n, 'agent')}: {actions!r}; give one action id for each agent"
+            )
+        n_actions = self.action_space.n
+        for agent, action in enumerate(ids):
+            if not 0 <= action < n_actions:
+                raise self._no_such_action(agent, action)
+        return np.array([ids], dtype=np.int64)
+
+    def _checked_profiles(self, profile_JN: IndexArray) -> IndexArray:
+        n, profiles = len(self.agents), np.asarray(profile_JN)
+        if profiles.ndim != 2 or profiles.shape[1] != n or not np.issubdtype(profiles.dtype, np.integer):
+            raise InvalidActionError(
+                f"profiles of shape {profiles.shape}, type {profiles.dtype}; expected whole numbers of shape (profiles, {n})"
+            )
+        bad = np.argwhere((profiles < 0) | (profiles >= self.action_space.n))
+        if len(bad):
+            row, agent = bad[0]
+            raise self._no_such_action(agent, profiles[row, agent])
+        return profiles
+
+    def _no_such_action(self, agent: int, action: int) -> InvalidActionError:
+        return InvalidActionError(f"invalid action {action} of agent {agent}. {self._valid_actions}")
+
+    @property
+    def _valid_actions(self) -> str:
+        names = self.action_names  # type: ignore[attr-defined]
+        return "This world's actions are " + ", ".join(f"{i} {name}" for i, name in enumerate(names))

@@ -1,28 +1,19 @@
-"""Compiled worlds as :class:`~empo_bi.world.as_model.Model`: packed ones in general, array worlds, and gridworlds."""
+"""Compiled worlds as :class:`~empo_bi.world.as_model.Model`: packed ones in general, array worlds, and worlds on a map."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from empo_bi.types import Array, Json, KeyArray
+from empo_bi.types import Json, KeyArray
+from empo_bi.world.agent_fields import AgentFields
 from empo_bi.world.array_world import ArrayWorld
-from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import WorldGoalGenerator
-from empo_bi.world.gridworld import GridWorld
+from empo_bi.world.map_world import ATTRIBUTES, MapWorld
 from empo_bi.world.model import State
 from empo_bi.world.packed import PackedWorld
 from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, Picture, PythonModel
-from empo_bi.world.text import to_mapping
-
-RULES_VERSION = 1  # to be raised when the gridworld rules, the packing of keys or the numbering of bodies change
-
-_OF_A_GRIDWORLD = NOT_PART_OF_A_WORLD | {
-    "world_spec", "render_mode", "agents", "max_steps", "human_agent_indices", "robot_agent_indices", "action_space",
-    "observation_space", "translated_from", "layout", "tables", "codec", "_step_count", "_key", "_row",
-}  # fmt: skip
 
 
 class PackedModel(PythonModel):
@@ -50,11 +41,11 @@ class ArrayModel(PackedModel):
     state_format = "numbered"
 
 
-class GridModel(PackedModel):
-    """A gridworld: its compiled tables tell it from others, and it has a map."""
+class MapModel(PackedModel):
+    """A world on a map: its compiled rules tell it from others, and it has cells, agents on them, and pictures."""
 
-    world: GridWorld
-    may_remember = False  # what is left on it is not part of its tables
+    world: MapWorld
+    may_remember = False  # what is left on it is not part of its rules
 
     # --- identity -----------------------------------------------------------------------------------------------------
 
@@ -64,32 +55,29 @@ class GridModel(PackedModel):
 
     @property
     def content(self) -> bytes:
-        about, arrays = self._rules
-        named = json.dumps({"rules": RULES_VERSION, **about}).encode()
+        about, arrays = self.world.rules
+        named = json.dumps({"rules": self.world.rules_version, **about}).encode()
         return b"".join([named, *(array.tobytes() for array in arrays)])
-
-    @property
-    def _rules(self) -> tuple[Json, list[Array]]:
-        """Map and rules, as compiled: names and numbers, and arrays."""
-        world = self.world
-        fields = [(f.slot, f.word, f.shift, f.width) for f in world.layout.fields]
-        about = {"actions": world.action_names, "fields": fields, "words": world.tables.n_words}
-        return about, [world.tables.world, world.tables.chances, world.initial_key]
 
     @property
     def hashed(self) -> list[Any]:
         """Map and rules, horizon and who is who, and what somebody has put on it."""
         world = self.world
         roles = [world.human_agent_indices, world.robot_agent_indices]
-        return ["gridworld", type(world), *self._rules, world.max_steps, roles, self.added_attributes]
+        return [world.kind.lower(), type(world), *world.rules, world.max_steps, roles, self.added_attributes]
 
     @property
     def added_attributes(self) -> Json:
-        return {name: value for name, value in vars(self.world).items() if name not in _OF_A_GRIDWORLD}
+        known = ATTRIBUTES | self.world.own_attributes | NOT_PART_OF_A_WORLD
+        return {name: value for name, value in vars(self.world).items() if name not in known}
 
     @property
     def mapping(self) -> Json:
-        return to_mapping(self.world.world_spec)
+        return self.world.mapping
+
+    @property
+    def key_meaning(self) -> object:
+        return self.world.layout.meaning
 
     # --- the horizon --------------------------------------------------------------------------------------------------
 
@@ -97,12 +85,12 @@ class GridModel(PackedModel):
     def free_horizon(self) -> int:
         return self.world.max_steps
 
-    def with_horizon(self, steps: int) -> GridWorld:
+    def with_horizon(self, steps: int) -> MapWorld:
         """With the goals that somebody gave it after it was loaded."""
         world = self.world
         if steps == world.max_steps:
             return world
-        other = GridWorld(replace(world.world_spec, max_steps=steps))
+        other = world.with_horizon(steps)
         if not isinstance(world.possible_goal_generator, WorldGoalGenerator):
             other.possible_goal_generator = world.possible_goal_generator
         return other
@@ -110,21 +98,13 @@ class GridModel(PackedModel):
     # --- looking at states --------------------------------------------------------------------------------------------
 
     @property
-    def grid(self) -> GridWorld:
+    def grid(self) -> MapWorld:
         return self.world
 
     @property
-    def fields(self) -> Callable[[KeyArray], StateFields]:
-        return self._fields
-
-    def _fields(self, key_SW: KeyArray) -> StateFields:
-        return StateFields(self.world, key_SW)
+    def fields(self) -> Callable[[KeyArray], AgentFields]:
+        return self.world.fields
 
     @property
     def picture(self) -> Callable[[State, int], Picture]:
-        return self._drawn
-
-    def _drawn(self, state: State, tile: int) -> Picture:
-        from empo_bi.world.render import draw  # only when somebody looks
-
-        return draw(self.world.world_spec, state, tile=tile)
+        return self.world.picture

@@ -18,8 +18,8 @@ from empo_bi.world.model import State, Transitions, WorldModel
 
 if TYPE_CHECKING:
     from empo_bi.types import KeyArray
-    from empo_bi.world.fields import StateFields
-    from empo_bi.world.gridworld import GridWorld
+    from empo_bi.world.agent_fields import AgentFields
+    from empo_bi.world.map_world import MapWorld
     from empo_bi.world.packed import PackedWorld
 
 Picture = npt.NDArray[np.uint8]  # (height, width, 3)
@@ -167,6 +167,10 @@ class PythonModel:
     state_format: str | None = None
 
     @property
+    def key_meaning(self) -> object:
+        return None
+
+    @property
     def encode_state(self) -> Callable[[Any], Any] | None:
         found: Callable[[Any], Any] | None = self._said("encode_state", None)
         return found
@@ -179,11 +183,11 @@ class PythonModel:
     # --- looking at states --------------------------------------------------------------------------------------------
 
     @property
-    def grid(self) -> GridWorld | None:
+    def grid(self) -> MapWorld | None:
         return None
 
     @property
-    def fields(self) -> Callable[[KeyArray], StateFields] | None:
+    def fields(self) -> Callable[[KeyArray], AgentFields] | None:
         return None
 
     @property

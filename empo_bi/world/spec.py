@@ -6,24 +6,27 @@ unknown key, a goal that cannot be reached, cells without a goal) are warnings, 
 
 from __future__ import annotations
 
-import difflib
-import math
-import numbers
-import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from empo_bi.errors import WorldFileError, WorldWarning
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world import codes
 from empo_bi.world.codes import Action, CellCode, Kind
-from empo_bi.world.lint import ALL, RELEVANT_KEYS, is_list, probable_mistakes
+from empo_bi.world.file_values import (
+    MOST_AGENTS,
+    GoalSpec,
+    map_rows,
+    override,
+    read_goals,
+    read_metadata,
+    read_steps,
+    real,
+    tell,
+    whole,
+)
+from empo_bi.world.lint import NEED_NO_GOAL, RELEVANT_KEYS, is_list, probable_mistakes
 from empo_bi.world.source import WorldSource
-
-MAX_STEPS = 2**31 - 1
-OVERRIDES = (*RELEVANT_KEYS, "actions", "goals")
 
 # Kinds of cells that are never occupied.
 _NEVER_ENTERED = {
@@ -31,7 +34,6 @@ _NEVER_ENTERED = {
 }  # fmt: skip
 
 MOST_CELLS = 1 << 16  # pictures and reports number them by 16 bits
-MOST_AGENTS = 64  # more would have far too many action profiles
 
 
 @dataclass(frozen=True)
@@ -71,15 +73,6 @@ class AgentSpec:
     def is_robot_like(self) -> bool:
         """Tramples bushes instead of entering them (section 1.4)."""
         return self.is_robot or self.can_push_rocks or self.can_enter_magic_walls
-
-
-@dataclass(frozen=True)
-class GoalSpec:
-    """A rectangle of cells, corners included; ``is_cell`` distinguishes "x,y" from "x,y,x,y" (section 8.3)."""
-
-    rectangle: tuple[int, int, int, int]
-    is_cell: bool
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -128,6 +121,10 @@ class WorldSpec:
             left += new
         return sorted(found, key=lambda cell: cell[::-1])
 
+    def needs_goal(self, x: int, y: int) -> bool:
+        """Whether a human may stand there, so that some goal should be attained there (section 8.4)."""
+        return self.cells[y][x].kind not in NEED_NO_GOAL
+
     def can_be_occupied(self, x: int, y: int) -> bool:
         """Whether an agent, pushable or item could ever be on the cell."""
         kind = self.cells[y][x].kind
@@ -146,14 +143,14 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
     TypeError
         If there is no such override.
     """
-    source = _override(source, overrides or {})
+    source = override(source, overrides or {}, RELEVANT_KEYS)
     cells = _read_map(source)
     agents = _read_agents(source, cells)
     spec = WorldSpec(
         name=source.name,
         origin=source.origin,
         cells=cells,
-        max_steps=_read_steps(source),
+        max_steps=read_steps(source),
         agents=agents,
         action_set=_read_action_set(source, cells),
         stumble_probability=_read_probability(source, "stumble_probability", 0.5),
@@ -161,63 +158,20 @@ def read_spec(source: WorldSource, overrides: Mapping[str, Any] | None = None, *
         enter_bush_success_prob=_read_probability(source, "enter_bush_success_prob", 1.0),
         humans=_read_role(source, "humans", [agent.is_human for agent in agents]),
         robots=_read_role(source, "robots", [agent.is_robot for agent in agents]),
-        metadata=_read_metadata(source),
+        metadata=read_metadata(source),
     )
     if both := set(spec.humans) & set(spec.robots):
         raise source.error("humans", message=f"agent {min(both)} is also among the robots; an agent is one of both")
-    spec = replace(spec, goals=_read_goals(source, spec))
-    mistakes = probable_mistakes(source, spec)
-    if mistakes and strict:
-        raise WorldFileError("\n".join(mistakes))
-    for mistake in mistakes:
-        warnings.warn(mistake, WorldWarning, stacklevel=3)
+    spec = replace(spec, goals=read_goals(source, spec))
+    tell(probable_mistakes(source, spec), strict=strict)
     return spec
-
-
-def _override(source: WorldSource, overrides: Mapping[str, Any]) -> WorldSource:
-    """A value passed by the caller always replaces the file's (C9)."""
-    given = dict(overrides)
-    if "actions" in given:
-        if "action_class" in given:
-            raise TypeError("actions= and action_class= mean the same; give one of them")
-        given["action_class"] = given.pop("actions")
-    if "goals" in given:
-        if "possible_goals" in given:
-            raise TypeError("goals= and possible_goals= mean the same; give one of them")
-        given["possible_goals"] = given.pop("goals")
-    for key in given:
-        if key not in RELEVANT_KEYS:
-            raise TypeError(
-                f"load_world() has no option {key!r}.{did_you_mean(key, OVERRIDES)} Options: strict, require_human, "
-                f"require_robot, render_mode, {', '.join(OVERRIDES)}"
-            )
-    lines = {path: line for path, line in source.lines.items() if path[0] not in given}
-    return WorldSource({**source.mapping, **given}, source.origin, source.name, lines, frozenset(given))
-
-
-def _whole(value: object) -> int | None:
-    """The value as an int if it is one (True and 3.0 are not)."""
-    return int(value) if isinstance(value, numbers.Integral) and not isinstance(value, bool) else None
-
-
-def _real(value: object) -> float | None:
-    """The value as a float if it is a number that fits (True is not)."""
-    try:
-        return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None
-    except OverflowError:
-        return None
 
 
 # --- the map ----------------------------------------------------------------------------------------------------------
 
 
 def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
-    if "map" not in source.mapping:
-        near = [key for key in source.mapping if str(key).lower() in ("grid", "layout")]
-        near += difflib.get_close_matches("map", map(str, source.mapping), n=1)
-        hint = f" (found {near[0]!r}: is that it?)" if near else ""
-        raise source.error(message=f"the key 'map' is missing{hint}; give the grid, two characters for each cell")
-    rows = _map_rows(source, source.mapping["map"])
+    rows = ["".join(row.split()) for row in map_rows(source, "two characters for each cell")]
     if "grid_size" in source.mapping:
         raise source.error("grid_size", message="not allowed together with a map, which has its own size; remove it")
     width = len(rows[0]) // 2
@@ -240,30 +194,6 @@ def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
     return tuple(tuple(_cell_code(source, row[2 * x : 2 * x + 2], x, y) for x in range(width)) for y, row in enumerate(rows))
 
 
-def _map_rows(source: WorldSource, value: object) -> list[str]:
-    """The rows without white space, from any of the three forms: text, list of texts, list of lists of codes."""
-    rows: list[object]
-    if isinstance(value, str):
-        rows = [*value.strip().split("\n")]
-    elif is_list(value) and value:
-        rows = list(value)
-    else:
-        raise source.error(
-            "map", message=f"found {short_repr(value)}, expected the rows of the grid as a text, a list of texts, or a list "
-            "of lists of two-letter codes",
-        )  # fmt: skip
-    plain = []
-    for y, row in enumerate(rows):
-        if is_list(row) and all(isinstance(code, str) for code in row):
-            row = "".join(row)
-        if not isinstance(row, str):
-            raise source.error(
-                "map", y, message=f"row {y} is {short_repr(row)}; a row is a text or a list of two-letter codes"
-            )
-        plain.append("".join(row.split()))
-    return plain
-
-
 def _cell_code(source: WorldSource, code: str, x: int, y: int) -> CellCode:
     try:
         return codes.CELL_CODES[code]
@@ -280,20 +210,9 @@ def _cell_code(source: WorldSource, code: str, x: int, y: int) -> CellCode:
 # --- single values ----------------------------------------------------------------------------------------------------
 
 
-def _read_steps(source: WorldSource) -> int:
-    value = source.mapping.get("max_steps", 100)
-    steps = _whole(value)
-    if steps is None or not 0 <= steps <= MAX_STEPS:
-        raise source.error(
-            "max_steps",
-            message=f"found {short_repr(value)}, expected a whole number of steps, 0 or more (at most {MAX_STEPS:,})",
-        )
-    return steps
-
-
 def _read_probability(source: WorldSource, key: str, default: float) -> float:
     value = source.mapping.get(key, default)
-    probability = _real(value)
+    probability = real(value)
     if probability is None or not 0 <= probability <= 1:
         raise source.error(key, message=f"found {short_repr(value)}, expected a probability from 0 to 1")
     return probability
@@ -330,13 +249,6 @@ def _read_colours(source: WorldSource, key: str, default: str) -> set[str]:
     return {codes.COLOURS[letter] for letter in letters}
 
 
-def _read_metadata(source: WorldSource) -> Mapping[str, Any]:
-    value = source.mapping.get("metadata")
-    if value is not None and not isinstance(value, Mapping):
-        raise source.error("metadata", message=f"found {short_repr(value)}, expected a mapping such as 'name: My world'")
-    return dict(value or {})
-
-
 # --- agents -----------------------------------------------------------------------------------------------------------
 
 
@@ -359,7 +271,7 @@ def _read_role(source: WorldSource, key: str, by_colour: list[bool]) -> tuple[in
     value = source.mapping.get(key)
     if value is None:
         return tuple(i for i, has_colour in enumerate(by_colour) if has_colour)
-    listed = [_whole(agent) for agent in value] if is_list(value) else []
+    listed = [whole(agent) for agent in value] if is_list(value) else []
     known = {agent for agent in listed if agent is not None and 0 <= agent < len(by_colour)}
     if not is_list(value) or len(known) < len(listed):
         raise source.error(
@@ -380,85 +292,10 @@ def _read_orientations(source: WorldSource, n_agents: int) -> list[int]:
 def _direction(source: WorldSource, value: object, path: tuple[str | int, ...]) -> int:
     if isinstance(value, str) and value in codes.DIRECTION_LETTERS:
         return codes.DIRECTION_LETTERS[value]
-    number = _whole(value)
+    number = whole(value)
     if number is not None and 0 <= number <= 3:
         return number
     raise source.error(
         *path,
         message=f"found {short_repr(value)}, expected a direction (e, s, w, n or 0, 1, 2, 3) for all agents, or a list",
     )
-
-
-# --- goals ------------------------------------------------------------------------------------------------------------
-
-
-def _read_goals(source: WorldSource, spec: WorldSpec) -> tuple[GoalSpec, ...]:
-    """Goals in all their spellings (section 8.1), with normalised weights."""
-    entries = source.mapping.get("possible_goals")
-    if entries is None:
-        return ()
-    if entries == ALL:
-        entries = spec.cells_that_humans_reach()
-    if not is_list(entries):
-        raise source.error(
-            "possible_goals",
-            message=f"found {short_repr(entries)}, expected a list with one goal per entry, as in '- 3,2', or 'all'",
-        )
-    goals = [_read_goal(source, entry, i) for i, entry in enumerate(entries)]
-    largest = max((goal.weight for goal in goals), default=1.0)
-    total = sum(goal.weight / largest for goal in goals)  # so that huge weights do not add up to infinity
-    return tuple(GoalSpec(goal.rectangle, goal.is_cell, goal.weight / largest / total) for goal in goals)
-
-
-def _read_goal(source: WorldSource, entry: object, i: int) -> GoalSpec:
-    weight, where = 1.0, entry
-    if isinstance(entry, Mapping):
-        if "goal" not in entry or set(entry) - {"goal", "weight"}:
-            raise source.error(
-                "possible_goals", i, message=f"found keys {sorted(map(str, entry))}, expected 'goal' and optionally "
-                "'weight', as in '{goal: \"3,2\", weight: 2}', with quotes around the cell",
-            )  # fmt: skip
-        where, weight = entry["goal"], _real(entry.get("weight", 1.0)) or 0.0
-        if not 0 < weight < math.inf:
-            raise source.error(
-                "possible_goals", i, message=f"weight is {short_repr(entry['weight'])}, expected a positive number"
-            )
-    coordinates = _goal_numbers(where)
-    if coordinates is None:
-        raise source.error(
-            "possible_goals", i,
-            message=f"{short_repr(where)} is not a goal; give a cell \"x,y\" or [x, y], or a rectangle \"x1,y1,x2,y2\", "
-            "[x1, y1, x2, y2] or [[x1, y1], [x2, y2]]",
-        )  # fmt: skip
-    if len(coordinates) == 2:
-        x, y = coordinates
-        return GoalSpec((x, y, x, y), is_cell=True, weight=weight)
-    x1, y1, x2, y2 = coordinates
-    return GoalSpec((min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)), is_cell=False, weight=weight)
-
-
-def _goal_numbers(where: object) -> list[int] | None:
-    """Two or four integers, or None if ``where`` is not a goal."""
-    if isinstance(where, str):
-        parts: list[Any] = where.split(",")
-    elif is_list(where):
-        parts = list(where)
-        if len(parts) == 2 and all(is_list(p) and len(p) == 2 for p in parts):
-            parts = [*parts[0], *parts[1]]
-        if any(_real(p) is None for p in parts):
-            return None
-    else:
-        return None
-    try:
-        found = [_whole_number(p) if isinstance(p, str) else int(p) for p in parts]
-    except (ValueError, OverflowError):
-        return None
-    return found if len(found) in (2, 4) else None
-
-
-def _whole_number(text: str) -> int:
-    """An integer in plain digits, blanks ignored; ValueError for anything else (``int`` would also take ``1_1``)."""
-    plain = "".join(text.split())
-    if not re.fullmatch(r"[+-]?[0-9]{1,9}", plain):
-        raise ValueError(text)
-    return int(plain)

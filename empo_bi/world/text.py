@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from empo_bi.world.codes import CELL_CODES, COLOURS, CellCode, Kind
+from empo_bi.world.codes import CELL_CODES, COLOURS, DIRECTION_NAMES, CellCode, Kind
 from empo_bi.world.encoding import GridState
+from empo_bi.world.file_values import goals_as_values
 from empo_bi.world.spec import WorldSpec
 
 # The first spelling of each code wins, but kill buttons (Kb or Ki) are written Ki, which cannot be mistaken for a key.
@@ -44,7 +45,7 @@ def describe_agents(spec: WorldSpec, state: GridState) -> str:
     for i, (agent, entry) in enumerate(zip(spec.agents, state[1], strict=True)):
         x, y, direction, terminated, _, paused, kind, colour, forced = entry
         role = "human" if agent.is_human else "robot" if agent.is_robot else "agent"
-        line = f"{role} {i} ({agent.colour}) at {x},{y} facing {('east', 'south', 'west', 'north')[direction]}"
+        line = f"{role} {i} ({agent.colour}) at {x},{y} facing {DIRECTION_NAMES[direction]}"
         line += f", carries a {colour} {kind}" if kind else ""
         line += ", terminated" if terminated else ""
         line += ", paused" if paused else ""
@@ -55,7 +56,7 @@ def describe_agents(spec: WorldSpec, state: GridState) -> str:
 
 def to_mapping(spec: WorldSpec) -> dict[str, object]:
     """The world as a mapping of plain values that ``load_world`` can read; stores keep it."""
-    weighted = [{"goal": list(goal.rectangle[: 2 if goal.is_cell else 4]), "weight": goal.weight} for goal in spec.goals]
+    weighted = goals_as_values(spec.goals)
     return {
         "metadata": {"name": spec.name},
         "map": [" ".join(_CODE_OF[cell] for cell in row) for row in spec.cells],

@@ -19,10 +19,12 @@ from empo_bi.errors import EmpoError, TranslationError, WorldWarning
 from empo_bi.runtime.progress import say
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Json
-from empo_bi.world.gridworld import GridWorld, load_world
+from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.model import State, Transitions
 from empo_bi.world.multigrid import MultiGrid, is_multigrid, world_file_of
 from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, PythonModel
+from empo_bi.world.source import read_source
+from empo_bi.world.spec import read_spec
 
 AnyWorld = TypeVar("AnyWorld")
 
@@ -134,7 +136,8 @@ def _checked(env: MultiGrid, twin: MultiGrid, mapping: Json) -> GridWorld:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WorldWarning)  # it has no goals yet
         roles = zip(("humans", "robots"), _roles(env), strict=True)
-        world = load_world({**mapping, **{who: agents for who, agents in roles if agents}})
+        written = {**mapping, **{who: agents for who, agents in roles if agents}}
+        world = GridWorld(read_spec(read_source(written)))
     _check_order(twin)
     model = PythonModel(twin)
     if tuple(twin.get_state()) != world.initial_state():

@@ -179,7 +179,7 @@ def test_without_matplotlib_a_plot_says_what_to_install(
 
 
 WRONG: dict[str, tuple[Callable[..., Any], str]] = {
-    "plot_state": (lambda a: plots.plot_state(a), "world is .* give a GridWorld"),
+    "plot_state": (lambda a: plots.plot_state(a), "world is .* give a MapWorld"),
     "plot_map": (lambda a: plots.plot_map(analysis.arrow_map(a, ROBOT, 3)), "cell_map is .* give a CellMap"),
     "plot_maps": (lambda a: plots.plot_maps([a]), "one of maps is .* give a CellMap"),
     "plot_reached": (lambda a: plots.plot_reached(a.world, 0), "solution is .* give a Solution"),

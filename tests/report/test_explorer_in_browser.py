@@ -561,3 +561,16 @@ def test_nothing_is_said_of_goals_that_a_state_does_not_have(browser: Any, tmp_p
             told = {name for name in tab.numbers() if name.startswith("pi_h 0 2")}
             assert bool(told) == (k == 0)
     tab.page.context.close()
+
+
+def test_a_bush_world_is_shown_like_a_gridworld(browser: Any, tmp_path: Path) -> None:
+    solution = solve(load_world("bush_worlds/overgrown_start", max_steps=3), progress=False)
+    tab = opened(browser, write_report(solution, tmp_path / "bush.html", progress=False).path)
+    assert tab.page.title() == "Overgrown start"
+    assert "human 1 at 1,1 on density 2" in tab.page.text_content("#words")
+    assert "density on 0,0 from 2 to 1" in tab.page.text_content("body")  # the robot may pass
+    for n in range(1, len(tab.file), 5):
+        tab.go(n)
+    tab.click_cell(0, 0)
+    assert tab.complaints == []
+    tab.page.context.close()

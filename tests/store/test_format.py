@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
-from engine import load_quietly
+from engine import GRIDWORLDS, load_quietly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import storereader
@@ -32,7 +32,6 @@ from empo_bi import (
     enumerate_dag,
     load_world,
     open_dag,
-    worlds,
 )
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
@@ -291,7 +290,7 @@ def test_what_is_stored_of_a_gridworld_is_what_the_oracle_says(name: str, steps:
         assert t == steps or set(entries_of(level)[1]) == states[t + 1].keys()
 
 
-@pytest.mark.parametrize("name", worlds.available())
+@pytest.mark.parametrize("name", GRIDWORLDS)
 def test_keys_of_shipped_worlds_are_packed_as_the_page_says(name: str, tmp_path: Path) -> None:
     world = load_world(name, max_steps=2)
     dag = enumerate_dag(world, store=tmp_path / "dag", progress=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from engine import GRIDWORLDS
 
 import empo_bi
 from empo_bi import MissingAgentError, WorldFileError, WorldNotFoundError, WorldWarning, load_world
@@ -80,7 +81,7 @@ def test_a_file_is_found_without_its_ending_and_a_folder_of_worlds_lists_them(
 
 
 def test_what_to_text_prints_can_be_loaded_again() -> None:
-    for name in empo_bi.worlds.available():
+    for name in GRIDWORLDS:
         world = load_world(name)
         again = load_world({"map": world.to_text()}, actions=world.world_spec.action_set)
         assert again.world_spec.cells == world.world_spec.cells

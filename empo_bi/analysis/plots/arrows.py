@@ -12,7 +12,7 @@ from empo_bi.analysis.plots.canvas import axes_or_new, expect, title
 from empo_bi.analysis.plots.colours import INK, WHITE
 from empo_bi.analysis.plots.grid import cell_points, draw_grid, figure_size, in_words, outline_goal
 from empo_bi.analysis.plots.maps import plot_map
-from empo_bi.world.encoding import GridState
+from empo_bi.world.row_codec import MapState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ LEGEND = "length: how sure; ring: mostly stays"
 
 
 def plot_arrows(
-    arrow_map: ArrowMap, ax: Axes | None = None, *, under: CellMap | None = None, state: GridState | None = None
+    arrow_map: ArrowMap, ax: Axes | None = None, *, under: CellMap | None = None, state: MapState | None = None
 ) -> Axes:
     """Draw the mean heading on each cell; its length shows how sure the agent is, and a ring that it mostly stays.
 

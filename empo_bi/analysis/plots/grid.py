@@ -10,10 +10,9 @@ from empo_bi.analysis.plots.canvas import axes_or_new, expect, one_line, plain, 
 from empo_bi.analysis.plots.colours import MARKED, WHITE, agent_colour, ink_on
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import label_of
-from empo_bi.world.encoding import GridState
 from empo_bi.world.goals import ReachGoal
-from empo_bi.world.gridworld import GridWorld
-from empo_bi.world.render import draw
+from empo_bi.world.map_world import MapWorld
+from empo_bi.world.row_codec import MapState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,16 +22,16 @@ PRESENCE = 0.45  # strength of a faded picture
 TILE = 48  # pixels
 
 
-def plot_state(world: GridWorld, state: GridState | None = None, ax: Axes | None = None) -> Axes:
+def plot_state(world: MapWorld, state: MapState | None = None, ax: Axes | None = None) -> Axes:
     """Draw a state as ``world.render`` does, with the coordinates of cells and the numbers of agents.
 
     Parameters
     ----------
-    world : GridWorld
+    world : GridWorld, or another world on a map
     state : a state of that world; None for the initial one
     ax : Axes to draw into; None for a new figure
     """
-    expect(world, GridWorld, "world", "load_world('asymmetric_freeing')")
+    expect(world, MapWorld, "world", "load_world('asymmetric_freeing')")
     state = _known(world, state)
     ax = axes_or_new(ax, figure_size(world), is_grid=True)
     draw_grid(ax, world, state)
@@ -42,18 +41,17 @@ def plot_state(world: GridWorld, state: GridState | None = None, ax: Axes | None
     return ax
 
 
-def figure_size(world: GridWorld, *, beside: float = 0.6) -> tuple[float, float]:
+def figure_size(world: MapWorld, *, beside: float = 0.6) -> tuple[float, float]:
     """Width and height in inches for a grid, with room for a colour bar beside it."""
-    height, width = world.layout.cell_number.shape
-    cell = min(0.6, 9 / width, 6 / height)
-    return max(3.4, cell * width + beside), max(2.2, cell * height + 0.9)
+    cell = min(0.6, 9 / world.width, 6 / world.height)
+    return max(3.4, cell * world.width + beside), max(2.2, cell * world.height + 0.9)
 
 
-def draw_grid(ax: Axes, world: GridWorld, state: GridState | None, *, faded: bool = False) -> None:
+def draw_grid(ax: Axes, world: MapWorld, state: MapState | None, *, faded: bool = False) -> None:
     """Draw a state (None for the initial one), with a unit square for each cell and small tick labels."""
     state = _known(world, state)
-    height, width = world.layout.cell_number.shape
-    picture = draw(world.world_spec, state, tile=TILE) / 255
+    height, width = world.height, world.width
+    picture = world.picture(state, TILE) / 255
     if faded:
         picture = FLOOR + PRESENCE * (picture - FLOOR)
     ax.imshow(picture, extent=(-0.5, width - 0.5, height - 0.5, -0.5), interpolation="antialiased", zorder=0)
@@ -66,9 +64,9 @@ def draw_grid(ax: Axes, world: GridWorld, state: GridState | None, *, faded: boo
     ax.spines[:].set_visible(False)
 
 
-def cell_points(ax: Axes, world: GridWorld) -> float:
+def cell_points(ax: Axes, world: MapWorld) -> float:
     """The approximate side of a cell in points."""
-    height, width = world.layout.cell_number.shape
+    height, width = world.height, world.width
     across, down = size_in_points(ax)
     return min(across / width, down / height)
 
@@ -99,7 +97,7 @@ def in_words(text: str, goal: Goal | None) -> str:
     return plain(text if goal is None else text.replace(one_line(repr(goal)), goal_label(goal)))
 
 
-def _number_agents(ax: Axes, world: GridWorld, state: GridState) -> None:
+def _number_agents(ax: Axes, world: MapWorld, state: MapState) -> None:
     """Write the number of each agent on a disc of its colour, in a corner of its cell."""
     from matplotlib.colors import to_rgb
 
@@ -115,7 +113,7 @@ def _number_agents(ax: Axes, world: GridWorld, state: GridState) -> None:
         )  # fmt: skip
 
 
-def _known(world: GridWorld, state: GridState | None) -> GridState:
+def _known(world: MapWorld, state: MapState | None) -> MapState:
     if state is None:
         return world.initial_state()
     world.encode([state])  # refuses states of another world

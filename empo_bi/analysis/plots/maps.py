@@ -15,7 +15,7 @@ from empo_bi.analysis.plots.grid import FLOOR, cell_points, draw_grid, figure_si
 from empo_bi.analysis.selection import level_number
 from empo_bi.results.solution import Solution
 from empo_bi.types import FloatArray
-from empo_bi.world.encoding import GridState
+from empo_bi.world.row_codec import MapState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ FROM = "power_map(solution, 0, 3)"
 
 def plot_map(
     cell_map: CellMap, ax: Axes | None = None, *, vmin: float | None = None, vmax: float | None = None,
-    cmap: ColourMap | None = None, numbers: bool | None = None, state: GridState | None = None,
+    cmap: ColourMap | None = None, numbers: bool | None = None, state: MapState | None = None,
 ) -> Axes:  # fmt: skip
     """Draw a map: the faded grid, and each cell's number as a colour.
 
@@ -59,7 +59,7 @@ def plot_map(
 def plot_maps(
     maps: Iterable[CellMap], axes: AxesLike = None, *, titles: Sequence[str] | None = None, columns: int | None = None,
     vmin: float | None = None, vmax: float | None = None, cmap: ColourMap | None = None, numbers: bool | None = None,
-    state: GridState | None = None,
+    state: MapState | None = None,
 ) -> AxesArray:  # fmt: skip
     """Draw several maps, for example of several levels or goals, with one colour scale so that they can be compared.
 
@@ -121,7 +121,7 @@ def plot_reached(
 
 def paint_map(
     ax: Axes, cell_map: CellMap, vmin: float | None, vmax: float | None, cmap: ColourMap | None, numbers: bool | None,
-    state: GridState | None,
+    state: MapState | None,
 ) -> QuadMesh:  # fmt: skip
     """Draw the faded grid with the colours, the goal's frame and the numbers on it."""
     draw_grid(ax, cell_map.world, state, faded=True)

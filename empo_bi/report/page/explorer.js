@@ -458,6 +458,21 @@
     return {told, cells};
   }
 
+  function numbersChanged(before, after) { // a number for each cell, row by row
+    const told = [], cells = new Set();
+    after.forEach((is, c) => {
+      if (is === before[c]) return;
+      told.push(`${grid.parts} on ${cellName(c)} from ${before[c]} to ${is}`);
+      cells.add(cellName(c));
+    });
+    return {told, cells};
+  }
+
+  function partsChanged(from, to) { // what the world says that its states have beside agents
+    if (!grid.parts) return {told: [], cells: new Set()};
+    return grid.parts === "things" ? thingsChanged(tuples(from), tuples(to)) : numbersChanged(tuples(from)[2], tuples(to)[2]);
+  }
+
   function changes(from, to) { // in words, as far as the page knows them
     if (!grid) return D.state[to];
     const told = [], moved = new Set();
@@ -467,7 +482,7 @@
       moved.add(was).add(is);
       if (was !== is || turned) told.push(`${head.agents[i].name} ${was !== is ? `to ${cellName(is)}` : "turns"}${turned ? ` ${ARROWS[D.agent_direction[to * I + i]]}` : ""}`);
     }
-    const things = thingsChanged(tuples(from), tuples(to));
+    const things = partsChanged(from, to);
     told.push(...things.told);
     const before = cellsOf(from), after = cellsOf(to), other = [];
     after.forEach((sprite, c) => { if (sprite !== before[c] && !moved.has(c) && !things.cells.has(cellName(c))) other.push(cellName(c)); });

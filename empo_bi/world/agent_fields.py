@@ -1,0 +1,82 @@
+"""Where agents are in packed states, for whole blocks: read from the bits of keys on demand, without state tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from empo_bi.types import BoolArray, IndexArray, KeyArray
+from empo_bi.world.goals import inside
+from empo_bi.world.key_layout import as_keys
+
+if TYPE_CHECKING:
+    from empo_bi.world.map_world import MapWorld
+
+
+class AgentFields:
+    """The fields of S states of a world on a map, given as packed keys. Steps are not part of keys.
+
+    Parameters
+    ----------
+    world : MapWorld
+    key_SW : (S, W) uint64, as ``world.encode`` and ``dag.keys(t)`` return them
+    """
+
+    def __init__(self, world: MapWorld, key_SW: KeyArray) -> None:
+        self.world = world
+        self._key_SW = as_keys(world.n_words, key_SW)
+
+    def __len__(self) -> int:
+        return len(self._key_SW)
+
+    def cell(self, agent: int) -> IndexArray:
+        """(S,), the number of an agent's cell, an index of ``world.cell_xy``."""
+        return self._slot(self.world.cell_slot(self._known(agent)))
+
+    def cell_xy(self, agent: int) -> IndexArray:
+        """(S, 2), the cell of an agent; a terminated agent stays where it is."""
+        return self.world.cell_xy[self.cell(agent)]
+
+    def direction(self, agent: int) -> IndexArray:
+        """(S,), the direction of an agent, an index of ``world.headings``; 0 where agents have none."""
+        slot = self.world.direction_slot(self._known(agent))
+        return np.zeros(len(self), dtype=np.int64) if slot is None else self._slot(slot)
+
+    def inside(self, agent: int, area: Sequence[int]) -> BoolArray:
+        """(S,), whether an agent is on a cell ``(x, y)``, or in a rectangle ``(x1, y1, x2, y2)``, corners included."""
+        return self.cells_inside([rectangle(area)])[self.cell(agent), 0]
+
+    def cells_inside(self, rectangles: Sequence[Sequence[int]]) -> BoolArray:
+        """(C, G), which cells lie in which of the rectangles; those outside the map lie in none."""
+        x_C, y_C = self.world.cell_xy.T
+        return inside(x_C, y_C, rectangles) & ((x_C >= 0) & (y_C >= 0))[:, np.newaxis]
+
+    def same_but_for(self, agent: int, key_W: KeyArray) -> BoolArray:
+        """(S,), whether everything is as in one packed state, except for the cell and direction of an agent."""
+        mask_W = np.full(self._key_SW.shape[1], ~np.uint64(0))
+        for slot in (self.world.cell_slot(self._known(agent)), self.world.direction_slot(agent)):
+            field = None if slot is None else self.world.layout.field_of(slot)
+            if field is not None:
+                mask_W[field.word] &= ~field.bits
+        return ((self._key_SW ^ key_W) & mask_W == 0).all(axis=1)
+
+    def _slot(self, slot: int) -> IndexArray:
+        return self.world.layout.values(slot, self._key_SW)
+
+    def _known(self, agent: int) -> int:
+        n = len(self.world.agents)
+        if not 0 <= index(agent) < n:
+            raise ValueError(f"agent {agent}; this world has agents 0 to {n - 1}")
+        return index(agent)
+
+
+def rectangle(area: Sequence[int]) -> tuple[int, int, int, int]:
+    """A cell (x, y), or a rectangle (x1, y1, x2, y2) with its corners in any order, as x1 <= x2, y1 <= y2."""
+    numbers = [index(number) for number in area]
+    if len(numbers) not in (2, 4):
+        raise ValueError(f"{area!r}; give a cell (x, y), or a rectangle (x1, y1, x2, y2)")
+    x1, y1, x2, y2 = numbers * (4 // len(numbers))
+    return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
