@@ -81,7 +81,8 @@ class StateCodec(RowCodec):
         self._n_actions = len(layout.spec.actions)
         self._first_thing, self._first_object = layout.first_thing, layout.first_object
         self._agents = _Remembered(self._agent_entry)
-        self._things = [self._thing_entries(thing.kind, thing.colour) for thing in layout.things]
+        entries = [self._thing_entries(kind, colour) for kind, colour in layout.types]
+        self._things = [entries[thing.type] for thing in layout.things]  # shared, since a map may have a thing on every cell
         self._objects = [
             (layout.first_object + i * OBJECT_SLOTS, _Remembered(partial(_object_entry, it))) for i, it in self._mutable
         ]
@@ -233,7 +234,7 @@ class StateCodec(RowCodec):
         return (*self._xy[slots[CELL]], slots[DIRECTION], terminated, True, paused, kind, colour, forced)
 
     def _thing_entries(self, kind: Kind, colour: str | None) -> list[Entry]:
-        """The entry of a thing for each cell."""
+        """The entry of a thing of this type for each cell."""
         return [(kind.name.lower(), x, y) if colour is None else (kind.name.lower(), x, y, colour) for x, y in self._xy]
 
 
