@@ -78,9 +78,8 @@ def open_solution(
     if run is None and store is None:
         if "dag" in folder.names("dag"):
             raise StoreNotFoundError(f"{folder}: nothing is solved there yet; run the same command again to continue")
-        raise StoreNotFoundError(
-            f"{folder}: no solution is there; solve(world, out=...), empo-bi solve --out, or a batch makes one"
-        )
+        what = "this is a DAG; no solution is there" if "finished" in folder.names("finished") else "no solution is there"
+        raise StoreNotFoundError(f"{folder}: {what}; solve(world, out=...), empo-bi solve --out, or a batch makes one")
     if run is not None:
         found, run = run, openable(run)
         if run is None:
