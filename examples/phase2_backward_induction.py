@@ -85,7 +85,7 @@ def compare(world: GridWorld, Vh: Any, Vhe: Any) -> None:
     """The humans' values at the start, by goal. Tables leave out zeros, so they are read with ``get``."""
     state = world.initial_state()
     print("Values at the start: alone against the worst of robots (V_h), and with this one (V_h^e).")
-    print("What is attained already has no value in phase 1; in phase 2 it has that of staying.\n")
+    print("A goal that is attained already is worth nothing in phase 1, and in phase 2 as much as staying there.\n")
     print(f"{'human':7}{'goal':38}{'alone':>9}{'with':>9}{'change':>9}")
     for human in world.human_agent_indices:
         before, after = (view.get(state, {}).get(human, {}) for view in (Vh, Vhe))

@@ -26,7 +26,7 @@ from empo_bi.world.as_model import Model
 
 TILE = 48
 SHEET_TILE = 32
-MOST_PIXELS, MOST_SHEET_PIXELS = 4_000_000, 100_000_000  # of a frame, and of a picture of all steps, by default
+MOST_PIXELS, MOST_SHEET_PIXELS = 4_000_000, 20_000_000  # of a frame, and of a picture of all steps, by default
 SIDE = 8  # tiles; smaller pictures of Python worlds are enlarged up to this size
 VIDEO_RATE = 20  # frames per second; each step is shown for a whole number of frames
 LAST = 3  # how many times longer the last frame of an episode is shown

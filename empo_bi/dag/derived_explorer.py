@@ -84,7 +84,8 @@ class DerivedExplorer(PythonExplorer):
 
 def has_cycle(state: Any) -> InvalidWorldError:
     return InvalidWorldError(
-        f"the world has a cycle through {short_repr(state)}; time has to move forward: put a step counter into the state"
+        f"the world has a cycle through {short_repr(state)}; time has to move forward: put a step counter into the state, "
+        "and let every transition raise it"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.enumeration import enumerate_dag, open_dag
 from empo_bi.solving.options import Resources, Roles, Storage
 from empo_bi.solving.pipeline import Pipeline
-from empo_bi.solving.run_manifest import openable, read_manifest
+from empo_bi.solving.run_manifest import REMEDY, openable, read_manifest
 from empo_bi.solving.world_reference import WorldReference
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, inside, trimmed_url
@@ -77,9 +78,8 @@ def open_solution(
     if run is None and store is None:
         if "dag" in folder.names("dag"):
             raise StoreNotFoundError(f"{folder}: nothing is solved there yet; run the same command again to continue")
-        raise StoreNotFoundError(
-            f"{folder}: no solution is there; solve(world, out=...), empo-bi solve --out, or a batch makes one"
-        )
+        what = "this is a DAG; no solution is there" if "finished" in folder.names("finished") else "no solution is there"
+        raise StoreNotFoundError(f"{folder}: {what}; solve(world, out=...), empo-bi solve --out, or a batch makes one")
     if run is not None:
         found, run = run, openable(run)
         if run is None:
@@ -89,8 +89,27 @@ def open_solution(
     dag = _dag_of(folder, run, _world_for(folder, run, world, trust))
     if store is None:  # a run of which only the summary was kept
         assert run is not None
-        return _solved_again(folder, run, dag, progress)
-    return _opened(folder, store, dag)
+        solution = _solved_again(folder, run, dag, progress)
+    else:
+        solution = _opened(folder, store, dag)
+    if run is not None:
+        _hold_to_summary(folder, run, solution)
+    return solution
+
+
+def _hold_to_summary(folder: Folder, run: Json, solution: Solution) -> None:
+    """Whether a solution is the one that the run's manifest has a summary of: the same parameters, and V_r at the start."""
+    said = run["columns"].get("V_r")
+    found = float(solution.rows("vr", 0)[0]) if solution.results.has(0, "vr") else None
+    is_same = run["params"] == solution.params.describe()
+    if isinstance(said, float) and found is not None:
+        is_same &= math.isclose(said, found, rel_tol=1e-6)
+    if not is_same:
+        solution.close()
+        raise DamagedStoreError(
+            f"{folder}: its manifest has other parameters, or another V_r at the start ({said}), than the solution "
+            f"({found}). {REMEDY}"
+        )
 
 
 def _world_for(folder: Folder, run: Json | None, given: World | str | None, trust: bool) -> World | None:

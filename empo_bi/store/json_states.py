@@ -20,7 +20,7 @@ from empo_bi.store.records import FormatError
 
 _REMEDY = (
     "give the world encode_state(state), which returns such a value, and decode_state(value); or keep the DAG in memory or "
-    "in a temporary store (store=True)"
+    "in a temporary store (out=True for solve, store=True for enumerate_dag)"
 )
 
 

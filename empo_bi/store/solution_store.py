@@ -20,7 +20,7 @@ from empo_bi.store.format_names import ROOT, SOLUTION_KIND, level_name
 from empo_bi.store.levelled import LevelledStore
 from empo_bi.store.location import Place
 from empo_bi.store.manifest import refuse_other_content
-from empo_bi.store.records import check_abouts, check_solution_manifest, check_solution_marker
+from empo_bi.store.records import SOLUTION_MARKER, check_abouts, check_solution_manifest, check_solution_marker
 from empo_bi.store.solution_rules import SolutionRules, check_table
 from empo_bi.store.solved_levels import ARRAYS, rows_at
 from empo_bi.store.zarr_files import ZarrFiles
@@ -62,7 +62,7 @@ class SolutionStore(LevelledStore):
     def _find_levels(self, *, mends: bool) -> None:
         for marker in self._read_markers(range(self.first_level, -1, -1)):
             self._check_marker(self.next_level, marker)
-            self._markers.append(marker)
+            self._markers.append({name: marker[name] for name in SOLUTION_MARKER})  # labels need not be kept
         self.is_finished = self.next_level < 0
         self._refuse_gaps()
 
@@ -158,7 +158,7 @@ class SolutionStore(LevelledStore):
         Taken from the manifest that is there, so that a run which is continued ends with the same bytes.
         """
         manifest, content = self.manifest, self.manifest["content"]
-        if "actions" not in manifest or "humans" not in content:
+        if not {"actions", "levels"} <= manifest.keys() or "humans" not in content:
             return {}  # begun by an earlier version, or temporary, for nobody to open
         return {
             "labels": {

@@ -34,12 +34,13 @@ from empo_bi.store.compression import (
     little_endian,
     most_chunk_bytes,
 )
-from empo_bi.store.format_names import ATTRIBUTE, DAG_KIND, ROOT, spoken
+from empo_bi.store.format_names import ATTRIBUTE, DAG_KIND, FINISHED, ROOT, spoken
 from empo_bi.store.records import OBJECT, FormatError, check_record, one_of, parsed
 from empo_bi.store.zarr_internals import is_open, open_if_needed, sync
 from empo_bi.types import Array, Bodies, Json
 
-_MOST_RECORD_BYTES = 64 << 20  # of metadata; those of a level have some kilobytes
+_MOST_RECORD_BYTES = 16 << 20  # of metadata; those of a level have some kilobytes
+_MOST_END_BYTES = 64 << 20  # of the record of the end, which has those of all levels
 
 
 class ZarrFiles:
@@ -284,7 +285,7 @@ class ZarrFiles:
 
     def raw_record(self, group: str) -> Json | None:
         """A record that has not been checked: empty if the group has none, None if there is no group."""
-        found = self._file(f"{group}/zarr.json".lstrip("/"))
+        found = self._file(f"{group}/zarr.json".lstrip("/"), _MOST_END_BYTES if group == FINISHED else _MOST_RECORD_BYTES)
         if found is None:
             return None
         try:

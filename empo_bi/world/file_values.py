@@ -23,6 +23,7 @@ from empo_bi.world.source import WorldSource
 MAX_STEPS = 2**31 - 1
 SHORT_NAMES = {"actions": "action_class", "goals": "possible_goals"}  # for options of load_world
 MOST_AGENTS = 64  # more would have far too many action profiles
+MOST_SIDE = 256  # of a map, in cells; plots and pictures of longer ones would take too much
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 
-from empo_bi.runtime.wording import did_you_mean, short_repr
+from empo_bi.runtime.wording import counted, did_you_mean, short_repr
 from empo_bi.world.codes import Action, Kind
 from empo_bi.world.source import WorldSource
 
@@ -115,8 +115,8 @@ def _orientation_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
         return []
     where = ", ".join(f"{i} ({agent.colour}) at {agent.x},{agent.y}" for i, agent in enumerate(spec.agents))
     return [
-        f"{source.place('orientations')}: {len(value)} directions for {len(spec.agents)} agents; agents without one face "
-        f"east, extra directions are ignored. Agents are numbered in reading order: {where}"
+        f"{source.place('orientations')}: {counted(len(value), 'direction')} for {counted(len(spec.agents), 'agent')}; "
+        f"agents without one face east, extra directions are ignored. Agents are numbered in reading order: {where}"
     ]
 
 

@@ -1,7 +1,7 @@
 """What one action does: the rules of section 6 of the specification, in its complete reading.
 
-Each function changes a board by one rule; ``board`` has the words they are written in, ``joint`` decides who acts when. In
-reading order: moving and pushing, bushes, items, doors and buttons, and one whole action.
+Each function changes a board by one rule; ``board`` has the words they are written in, ``joint_actions`` decides who acts
+when. In reading order: moving and pushing, bushes, items, doors and buttons, and one whole action.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from empo_bi.world import codes
 from empo_bi.world.codes import Action, CellCode, Kind
 from empo_bi.world.file_values import (
     MOST_AGENTS,
+    MOST_SIDE,
     GoalSpec,
     map_rows,
     override,
@@ -33,7 +34,7 @@ _NEVER_ENTERED = {
     Kind.WALL, Kind.KILL_BUTTON, Kind.PAUSE_SWITCH, Kind.CONTROL_BUTTON, Kind.DISABLING_SWITCH,
 }  # fmt: skip
 
-MOST_CELLS = 1 << 16  # pictures and reports number them by 16 bits
+MOST_CELLS = 1 << 14  # pictures of larger maps would take gigabytes
 
 
 @dataclass(frozen=True)
@@ -189,8 +190,11 @@ def _read_map(source: WorldSource) -> tuple[tuple[CellCode, ...], ...]:
             )  # fmt: skip
     if width < 3 or len(rows) < 3:
         raise source.error("map", message=f"{width} x {len(rows)} cells; give at least 3 x 3")
-    if width * len(rows) > MOST_CELLS:
-        raise source.error("map", message=f"{width:,} x {len(rows):,} cells; a map has at most {MOST_CELLS:,} cells")
+    if width * len(rows) > MOST_CELLS or max(width, len(rows)) > MOST_SIDE:
+        raise source.error(
+            "map",
+            message=f"{width:,} x {len(rows):,} cells; a map has at most {MOST_CELLS:,} cells, {MOST_SIDE} along a side",
+        )
     return tuple(tuple(_cell_code(source, row[2 * x : 2 * x + 2], x, y) for x in range(width)) for y, row in enumerate(rows))
 
 

@@ -1,7 +1,8 @@
 """Playing one outcome of a step: which agent acts when (specification, 7.4 and 7.7 to 7.10, C14).
 
-``joint`` has fixed the roles and the draw under way; here the agents carry out their actions by the ``rules``: normal agents
-first, winners of conflicts before the others, then stumblers, those before magic walls, and those before bushes.
+``joint_actions`` has fixed the roles and the draw under way; here the agents carry out their actions by the ``rules``:
+normal agents first, winners of conflicts before the others, then stumblers, those before magic walls, then those before
+bushes.
 """
 
 from __future__ import annotations

@@ -131,3 +131,16 @@ def test_leftovers_that_are_none_of_ours_are_no_trouble(finished: Path, tmp_path
     (tmp_path / "batch" / "x.lock").mkdir()
     assert run_here({"worlds": "basics/first_steps", "steps": [1, 2]}, tmp_path / "batch").is_complete
     assert (tmp_path / "elsewhere" / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("keep", ["values", "summary"])
+@pytest.mark.parametrize("change", ["params", "columns"])
+def test_a_summary_is_that_of_its_solution(keep: str, change: str, tmp_path: Path) -> None:
+    """Even without a checksum, as earlier versions wrote it."""
+    run_here({"worlds": "basics/first_steps", "steps": 2, "keep": keep}, tmp_path)
+    (run,) = (tmp_path / "runs").iterdir()
+    manifest = manifest_of_run(run)
+    manifest[change] |= {"zeta": 2.0} if change == "params" else {"V_r": -1.0}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DamagedStoreError, match="other parameters, or another V_r at the start"):
+        open_solution(run, progress=False)

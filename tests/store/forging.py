@@ -100,6 +100,7 @@ def put_array(tree: Tree, folder: str, array: np.ndarray, *, tells_shape: bool =
     tree[f"{folder}/c/{'/'.join(['0'] * array.ndim)}"] = data + signature(data)
     group, _, name = folder.rpartition("/")
     said: dict[str, Any] = {"crc32": f"{zlib.crc32(np.ascontiguousarray(array).tobytes()):08x}"}
+    said["chunks"] = [signature(data).hex()] if array.size else []
     if tells_shape:
         said |= {"dtype": array.dtype.name, "shape": list(array.shape)}
     for file, record, arrays in abouts_of(tree, group):

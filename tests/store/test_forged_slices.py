@@ -373,7 +373,7 @@ def test_sizes_are_held_against_files_before_memory_is_taken(masters: Callable[[
     for record, path in (("finished", ["levels", 1]), ("level_00001", [])):
         content = record_of(ring, f"dag/{record}/zarr.json")
         marker = content["levels"][1] if path else content
-        marker["arrays"]["states"] = {**about, "shape": [10**9]}
+        marker["arrays"]["states"] = {"dtype": about["dtype"], "shape": [10**9], "crc32": about["crc32"]}
         put_record(ring, f"dag/{record}/zarr.json", content)
     put_tree(ring, tmp_path / "ring")
     with pytest.raises(StoreError, match="level 1, array 'states': its checksum differs, so a chunk is missing"):

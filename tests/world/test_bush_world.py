@@ -354,6 +354,8 @@ def test_bad_files_are_told_with_file_line_and_remedy(text: str, message: str) -
 def test_sizes_are_bounded() -> None:
     with pytest.raises(WorldFileError, match="101 x 100 cells; give 1 to 4,096"):
         load_world({"map": [" ".join(["."] * 101)] * 100, "B": 1})
+    with pytest.raises(WorldFileError, match="257 x 1 cells; give 1 to 4,096, at most 256 along a side"):
+        load_world({"map": " ".join(["."] * 257), "B": 1})
     with pytest.raises(WorldFileError, match="found 65 players, expected at most 64"):
         load_world({"map": " ".join(["Hu"] * 65), "B": 1})
 

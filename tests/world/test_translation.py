@@ -287,6 +287,12 @@ def test_what_world_files_cannot_say_is_refused_with_the_reason(change: Callable
         from_multigrid(env)
 
 
+def test_an_object_may_ask_not_to_be_translated() -> None:
+    env = freeing(1)
+    env.empo_bi_translate = False
+    assert solve(env, progress=False).dag.world is env
+
+
 def test_what_cannot_be_copied_is_refused() -> None:
     env = freeing(1)
     env.window = (n for n in range(3))

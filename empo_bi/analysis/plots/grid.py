@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 FLOOR = np.array([244, 242, 237]) / 255  # the colour of floors in render(); fading towards it leaves them unchanged
 PRESENCE = 0.45  # strength of a faded picture
 TILE = 48  # pixels
+MOST_PIXELS = 4_000_000
 
 
 def plot_state(world: MapWorld, state: MapState | None = None, ax: Axes | None = None) -> Axes:
@@ -51,7 +53,7 @@ def draw_grid(ax: Axes, world: MapWorld, state: MapState | None, *, faded: bool 
     """Draw a state (None for the initial one), with a unit square for each cell and small tick labels."""
     state = _known(world, state)
     height, width = world.height, world.width
-    picture = world.picture(state, TILE) / 255
+    picture = world.picture(state, min(TILE, math.isqrt(MOST_PIXELS // (width * height)))) / 255
     if faded:
         picture = FLOOR + PRESENCE * (picture - FLOOR)
     ax.imshow(picture, extent=(-0.5, width - 0.5, height - 0.5, -0.5), interpolation="antialiased", zorder=0)

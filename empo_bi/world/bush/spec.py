@@ -13,6 +13,7 @@ from empo_bi.types import Json
 from empo_bi.world import codes
 from empo_bi.world.file_values import (
     MOST_AGENTS,
+    MOST_SIDE,
     GoalSpec,
     goals_as_values,
     map_rows,
@@ -154,8 +155,10 @@ def _read_map(source: WorldSource) -> list[list[str]]:
             raise source.error(
                 "map", y, message=f"row {y} has {len(row)} cells, row 0 has {width}; all rows need the same number of cells"
             )
-    if not 1 <= width * len(rows) <= MOST_CELLS:
-        raise source.error("map", message=f"{width} x {len(rows)} cells; give 1 to {MOST_CELLS:,}")
+    if not 1 <= width * len(rows) <= MOST_CELLS or max(width, len(rows)) > MOST_SIDE:
+        raise source.error(
+            "map", message=f"{width} x {len(rows)} cells; give 1 to {MOST_CELLS:,}, at most {MOST_SIDE} along a side"
+        )
     return [[_code(source, code, x, y) for x, code in enumerate(row)] for y, row in enumerate(rows)]
 
 
