@@ -78,7 +78,9 @@ class StateCodec:
         self._n_actions = len(layout.spec.actions)
         self._first_thing, self._first_object = layout.first_thing, layout.first_object
         self._agents = _Remembered(self._agent_entry)
-        self._things = [self._thing_entries(thing.kind, thing.colour) for thing in layout.things]
+        known = {(thing.kind, thing.colour) for thing in layout.things}
+        entries = {type: self._thing_entries(*type) for type in known}  # shared: a map may have a thing on every cell
+        self._things = [entries[thing.kind, thing.colour] for thing in layout.things]
         self._objects = [
             (layout.first_object + i * OBJECT_SLOTS, _Remembered(partial(_object_entry, it))) for i, it in self._mutable
         ]

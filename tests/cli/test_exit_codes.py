@@ -20,6 +20,7 @@ EXPECTED = {
     errors.WorldTooLargeError: 2,
     errors.InvalidWorldError: 2,
     errors.GoalError: 2,
+    errors.TranslationError: 2,
     errors.StoreMismatchError: 2,
     errors.StoreVersionError: 2,
     errors.StoreNotFoundError: 2,

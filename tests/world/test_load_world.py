@@ -291,8 +291,8 @@ def test_enormous_weights_are_normalised_too() -> None:
 
 
 def test_a_large_map_with_a_goal_for_every_cell_loads_without_delay() -> None:
-    """22,500 goals; no time is asserted, but a check of every cell against every goal would take minutes."""
-    size = 150
+    """14,400 goals; no time is asserted, but a check of every cell against every goal would take minutes."""
+    size = 120
     rows = ["We" * size, "WeAy" + ".." * (size - 3) + "We", *["We" + ".." * (size - 2) + "We"] * (size - 3), "We" * size]
     goals = [[x, y] for x in range(size) for y in range(size)]
     with pytest.warns(WorldWarning, match="no agent can ever stand"):
@@ -469,3 +469,10 @@ def test_wrong_roles_and_goals_are_named(keys: dict[str, Any], message: str) -> 
 def test_goals_have_one_name_at_a_time() -> None:
     with pytest.raises(TypeError, match="goals= and possible_goals= mean the same"):
         load_world(CLOSED_OFF, goals="all", possible_goals="all")
+
+
+def test_a_map_full_of_things_takes_memory_by_cells_not_by_cells_and_things() -> None:
+    rows = ["We" * 60, "WeAy" + "Ro" * 57 + "We", *["We" + "Ro" * 58 + "We"] * 57, "We" * 60]
+    world = load_world({"map": rows, "max_steps": 1})
+    assert len(world.codec._things) > 3000
+    assert len({id(entries) for entries in world.codec._things}) == 1
