@@ -21,7 +21,7 @@ def check_storage(storage: Storage) -> None:
     """Whether results can go where they are to go."""
     if storage.precision not in PRECISIONS:
         expected, found = " or ".join(PRECISIONS), storage.precision
-        raise ValueError(f"precision={found!r}; expected {expected}")
+        raise ValueError(f"precision={found!r}; expected {expected}.{did_you_mean(str(found), PRECISIONS)}")
     for place in [storage.where, *(storage.folders or [])]:
         check_out(place)
     check_flags(overwrite=storage.overwrite)
