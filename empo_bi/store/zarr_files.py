@@ -41,6 +41,7 @@ from empo_bi.types import Array, Bodies, Json
 
 _MOST_RECORD_BYTES = 16 << 20  # of metadata; those of a level have some kilobytes
 _MOST_END_BYTES = 64 << 20  # of the record of the end, which has those of all levels
+_MOST_ARRAY_BYTES = 64 << 10  # of an array's own metadata; a store sets aside as much memory as it may read
 
 
 class ZarrFiles:
@@ -88,9 +89,10 @@ class ZarrFiles:
         async def fetched() -> list[Any]:
             files = []
             for name, about in abouts.items():
-                first = chunk_name(0, len(about["shape"]))
-                files.append((f"{group}/{name}/zarr.json", _MOST_RECORD_BYTES))
-                files.append((f"{group}/{name}/{first}", _most_file_bytes(most_chunk_bytes(about["dtype"], about["shape"]))))
+                dtype, shape = about["dtype"], about["shape"]
+                nbytes = min(np.dtype(dtype).itemsize * math.prod(shape), most_chunk_bytes(dtype, shape))
+                files.append((f"{group}/{name}/zarr.json", _MOST_ARRAY_BYTES))
+                files.append((f"{group}/{name}/{chunk_name(0, len(shape))}", _most_file_bytes(nbytes)))
             return await asyncio.gather(*itertools.starmap(self._get, files))
 
         found = iter(sync(fetched()))
@@ -99,7 +101,8 @@ class ZarrFiles:
     def _array(self, group: str, name: str, about: Json, metadata: Any, first: Any) -> Array:
         """An array from its metadata and its first chunk; further chunks are fetched one by one."""
         stored = self._described(group, name, about, metadata)
-        at_hand = {stored.chunk_name([0] * len(stored.shape)): first} if stored.separator == "/" else {}
+        is_at_hand = stored.separator == "/" and isinstance(first, bytes)  # others may have cut larger chunks
+        at_hand = {stored.chunk_name([0] * len(stored.shape)): first} if is_at_hand else {}
         self._check_files(stored, group, name)
         array = self._room_for(stored, group, name)
         for place in _places(stored):
@@ -190,7 +193,7 @@ class ZarrFiles:
 
     def described(self, group: str, name: str, about: Json) -> StoredArray:
         """What an array's metadata say of it, if that is what was written."""
-        return self._described(group, name, about, self._file(f"{group}/{name}/zarr.json"))
+        return self._described(group, name, about, self._file(f"{group}/{name}/zarr.json", _MOST_ARRAY_BYTES))
 
     def _described(self, group: str, name: str, about: Json, metadata: Any) -> StoredArray:
         """An array that is as it was written, to judge by its metadata."""
