@@ -11,6 +11,7 @@ from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
 from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.runtime.arguments import check_flags
+from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.options import Storage
 from empo_bi.sweep.phases import PRECISIONS
 from empo_bi.world.as_model import Model
@@ -21,7 +22,7 @@ def check_storage(storage: Storage) -> None:
     """Whether results can go where they are to go."""
     if storage.precision not in PRECISIONS:
         expected, found = " or ".join(PRECISIONS), storage.precision
-        raise ValueError(f"precision={found!r}; expected {expected}")
+        raise ValueError(f"precision={found!r}; expected {expected}.{did_you_mean(str(found), PRECISIONS)}")
     for place in [storage.where, *(storage.folders or [])]:
         check_out(place)
     check_flags(overwrite=storage.overwrite)

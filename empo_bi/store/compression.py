@@ -128,7 +128,8 @@ class StoredArray:
     chunk_shape: tuple[int, ...]
     codecs: list[str]
     separator: str = "/"
-    checksums: Sequence[str] | None = None  # of chunks of whole rows, in order; earlier versions stored none
+    checksums: Sequence[str] | None = None  # of chunks of whole rows, in order, if they are known
+    is_cut_anew: bool = False  # by others, into other chunks than were recorded
 
     @classmethod
     def from_json(cls, data: bytes) -> StoredArray:
@@ -161,7 +162,7 @@ class StoredArray:
     @property
     def has_whole_rows(self) -> bool:
         """Whether chunks are as :func:`array_files` makes them, so that some can be read without the others."""
-        return self.chunk_shape[1:] == tuple(max(1, n) for n in self.shape[1:])
+        return self.chunk_shape[1:] == tuple(max(1, n) for n in self.shape[1:]) and not self.is_cut_anew
 
     @property
     def chunk_bytes(self) -> int:
@@ -181,13 +182,15 @@ class StoredArray:
         """What a chunk covers of the array."""
         return tuple(slice(i * size, (i + 1) * size) for i, size in zip(place, self.chunk_shape, strict=True))
 
-    def decoded(self, data: bytes, place: Sequence[int]) -> Array:
-        """A chunk as :func:`array_files` wrote it; ValueError if it was changed, or is of another size, or another chunk."""
+    def is_recorded(self, data: bytes, c: int) -> bool:
+        """Whether a chunk is the one that its level has recorded as the ``c``-th, or none were recorded."""
+        return self.checksums is None or self.checksums[c] == data[-4:].hex()
+
+    def decoded(self, data: bytes) -> Array:
+        """A chunk as :func:`array_files` wrote it; ValueError if it was changed, or is of another size than it should be."""
         data, checksum = data[:-4], data[-4:]
         if int(google_crc32c.value(data)).to_bytes(4, "little") != checksum:
             raise ValueError("the checksum of a chunk differs")
-        if self.checksums is not None and self.checksums[place[0]] != checksum.hex():
-            raise ValueError("the checksum of a chunk is not the one that its level has recorded")
         if "blosc" in self.codecs:
             check_blosc_sizes(data, self.chunk_bytes)
             data = numcodecs.blosc.decompress(data)

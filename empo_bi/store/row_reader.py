@@ -41,7 +41,7 @@ class RowReader:
             self._at, self._last = -1, np.empty(0)  # the old one goes before the new one comes
             n_rows = self._stored.chunk_shape[0]
             place = (c, *[0] * (len(self._stored.shape) - 1))
-            found = self._files.chunk(self._stored, place, self._group, self._name)
+            found = self._files.chunk(self._stored, place, self._group, self._name, is_alone=self._stored.grid[0] > 1)
             self._at, self._last = c, found[: self._about["shape"][0] - c * n_rows]
             if c == self._n_summed:
                 self._sum_up()

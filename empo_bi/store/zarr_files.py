@@ -41,6 +41,7 @@ from empo_bi.types import Array, Bodies, Json
 
 _MOST_RECORD_BYTES = 16 << 20  # of metadata; those of a level have some kilobytes
 _MOST_END_BYTES = 64 << 20  # of the record of the end, which has those of all levels
+_MOST_ARRAY_BYTES = 64 << 10  # of an array's own metadata; a store sets aside as much memory as it may read
 
 
 class ZarrFiles:
@@ -88,9 +89,10 @@ class ZarrFiles:
         async def fetched() -> list[Any]:
             files = []
             for name, about in abouts.items():
-                first = chunk_name(0, len(about["shape"]))
-                files.append((f"{group}/{name}/zarr.json", _MOST_RECORD_BYTES))
-                files.append((f"{group}/{name}/{first}", _most_file_bytes(most_chunk_bytes(about["dtype"], about["shape"]))))
+                dtype, shape = about["dtype"], about["shape"]
+                nbytes = min(np.dtype(dtype).itemsize * math.prod(shape), most_chunk_bytes(dtype, shape))
+                files.append((f"{group}/{name}/zarr.json", _MOST_ARRAY_BYTES))
+                files.append((f"{group}/{name}/{chunk_name(0, len(shape))}", _most_file_bytes(nbytes)))
             return await asyncio.gather(*itertools.starmap(self._get, files))
 
         found = iter(sync(fetched()))
@@ -99,7 +101,8 @@ class ZarrFiles:
     def _array(self, group: str, name: str, about: Json, metadata: Any, first: Any) -> Array:
         """An array from its metadata and its first chunk; further chunks are fetched one by one."""
         stored = self._described(group, name, about, metadata)
-        at_hand = {stored.chunk_name([0] * len(stored.shape)): first} if stored.separator == "/" else {}
+        is_at_hand = stored.separator == "/" and isinstance(first, bytes)  # others may have cut larger chunks
+        at_hand = {stored.chunk_name([0] * len(stored.shape)): first} if is_at_hand else {}
         self._check_files(stored, group, name)
         array = self._room_for(stored, group, name)
         for place in _places(stored):
@@ -135,7 +138,7 @@ class ZarrFiles:
         for c in chunks:
             first = c * n_rows
             place = (c, *[0] * (len(stored.shape) - 1))
-            chunk = self.chunk(stored, place, group, name)[: about["shape"][0] - first]
+            chunk = self.chunk(stored, place, group, name, is_alone=stored.grid[0] > 1)[: about["shape"][0] - first]
             crc32 = zlib.crc32(chunk.data.cast("B"), crc32)
             begin, end = (bisect.bisect_left(places, row) for row in (first, first + n_rows))
             if isinstance(places, range):
@@ -190,7 +193,7 @@ class ZarrFiles:
 
     def described(self, group: str, name: str, about: Json) -> StoredArray:
         """What an array's metadata say of it, if that is what was written."""
-        return self._described(group, name, about, self._file(f"{group}/{name}/zarr.json"))
+        return self._described(group, name, about, self._file(f"{group}/{name}/zarr.json", _MOST_ARRAY_BYTES))
 
     def _described(self, group: str, name: str, about: Json, metadata: Any) -> StoredArray:
         """An array that is as it was written, to judge by its metadata."""
@@ -206,14 +209,17 @@ class ZarrFiles:
                 f"{where}: found {stored.dtype.name} {list(stored.shape)}, not {about['dtype']} {about['shape']}. "
                 f"{self._remedy}"
             )
-        if (checksums := about.get("chunks")) is None:
-            return stored
-        if not stored.has_whole_rows or len(checksums) != math.prod(stored.grid):
-            raise DamagedStoreError(f"{where}: has other chunks than its level has recorded. {self._remedy}")
-        return replace(stored, checksums=checksums)
+        checksums = about.get("chunks")  # earlier versions wrote none; others may have cut the array into other chunks
+        if checksums is not None and stored.has_whole_rows and len(checksums) == math.prod(stored.grid):
+            return replace(stored, checksums=checksums)
+        return replace(stored, is_cut_anew=checksums is not None)
 
-    def chunk(self, stored: StoredArray, place: Sequence[int], group: str, name: str, found: Any = None) -> Array:
+    def chunk(
+        self, stored: StoredArray, place: Sequence[int], group: str, name: str, found: Any = None, *, is_alone: bool = False
+    ) -> Array:
         """A chunk, filled up where it is the last one; ``found`` has its bytes if they are there already.
+
+        One that ``is_alone`` has to be the one that its level has recorded: nobody reads the others and sums them up.
 
         Decoded here: zarr's threads would keep 20 MB for themselves, read zeros where a chunk is missing, and look up any
         codec that metadata name.
@@ -223,7 +229,10 @@ class ZarrFiles:
         if found is None:
             raise self.differs(group, name)
         try:
-            return stored.decoded(_bytes(found), place)
+            data = _bytes(found)
+            if is_alone and not stored.is_recorded(data, place[0]):
+                raise ValueError("the checksum of a chunk is not the one that its level has recorded")
+            return stored.decoded(data)
         except Exception as error:  # whatever a codec says of damaged bytes
             raise DamagedStoreError(f"{self._where(group, name)}: cannot be read ({error}). {self._remedy}") from error
 

@@ -287,9 +287,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     seen: list[tuple[str, int]] = []
     chunk, array = ZarrFiles.chunk, ZarrFiles.read_array
 
-    def noted_chunk(self: Any, stored: Any, place: Any, group: str, name: str, *found: Any) -> Any:
+    def noted_chunk(self: Any, stored: Any, place: Any, group: str, name: str, *found: Any, **how: Any) -> Any:
         seen.append((f"{group}/{name}", place[0]))
-        return chunk(self, stored, place, group, name, *found)
+        return chunk(self, stored, place, group, name, *found, **how)
 
     def noted_array(self: Any, group: str, name: str, about: Any) -> Any:
         seen.append((f"{group}/{name}", -1))

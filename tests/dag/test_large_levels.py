@@ -132,7 +132,7 @@ def test_a_reader_of_rows_reads_each_chunk_once_and_checks_the_whole(
     about = files.write_array("g", "a", array, ("x", "y"), Compression())
     reader, read = RowReader(files, "g", "a", about), []
     original = files.chunk
-    monkeypatch.setattr(files, "chunk", lambda *args: read.append(args[1]) or original(*args))
+    monkeypatch.setattr(files, "chunk", lambda *args, **how: read.append(args[1]) or original(*args, **how))
     assert np.array_equal(np.concatenate([reader.rows(b, b + 7) for b in range(0, 50, 7)]), array)
     assert read == [(c, 0) for c in range(7)]
     assert np.array_equal(reader.rows(11, 12), array[11:12])
