@@ -76,7 +76,7 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
         found = _verify_solution(store, progress) if isinstance(store, SolutionStore) else _verify_dag(store, progress)
         if not found.damage or not _is_being_written(place, found):
             return found
-    return replace(found, is_finished=False, damage=[], remedy="somebody is writing there; verify it again when that is done")
+    return replace(found, is_finished=False, damage=[], remedy="somebody is writing there; verify it when that is done")
 
 
 def _opened(place: Place) -> DagStore | SolutionStore:
