@@ -185,10 +185,10 @@ class GridWorld(MapWorld):
     def to_text(self, state: GridState | None = None) -> str:
         """The map of a state (by default the current one) in the two-letter codes of world files.
 
-        It does not show directions, carried items and flags; :meth:`describe` does.
+        It does not show directions, carried items, flags, and what is under agents and things; :meth:`describe` does.
         """
         return text.draw(self.world_spec, self._shown_state(state))
 
     def describe(self, state: GridState | None = None) -> str:
-        """One line for each agent: its cell and direction, what it carries, and whether it is terminated or paused."""
-        return text.describe_agents(self.world_spec, self._shown_state(state))
+        """A state in words: where agents are and look, what they carry, things, doors and switches; all but the step."""
+        return text.describe_state(self.world_spec, self._shown_state(state))

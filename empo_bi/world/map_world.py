@@ -349,7 +349,7 @@ class MapWorld(PackedWorld):
 
     @abstractmethod
     def describe(self, state: MapState | None = None) -> str:
-        """One line for each agent: where it is, and whatever the map does not show."""
+        """A state in words: where agents are, and whatever the map does not show."""
 
     def _shown_state(self, state: MapState | None) -> MapState:
         if state is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from empo_bi.world.codes import CELL_CODES, COLOURS, DIRECTION_NAMES, CellCode, Kind
 from empo_bi.world.encoding import GridState
@@ -39,8 +40,21 @@ def _ground(cell: CellCode) -> str:
     return _CODE_OF[cell]
 
 
-def describe_agents(spec: WorldSpec, state: GridState) -> str:
-    """One line for each agent: its cell and direction, what it carries, and what holds it."""
+def describe_state(spec: WorldSpec, state: GridState) -> str:
+    """A state in words, all of it but the step: a line for each agent, one for things that lie about, one for what changes.
+
+    Different states have different words.
+    """
+    _, _, mobile, mutable = state
+    lines = _agent_lines(spec, state)
+    things = [f"{' '.join((*colour, kind))} at {x},{y}" for kind, x, y, *colour in mobile]
+    lines += [f"things: {'; '.join(things)}"] if things else []
+    lines += [f"the map: {'; '.join(_object_words(spec, entry) for entry in mutable)}"] if mutable else []
+    return "\n".join(lines)
+
+
+def _agent_lines(spec: WorldSpec, state: GridState) -> list[str]:
+    """Of each agent its cell and direction, what it carries, and what holds it."""
     lines = []
     for i, (agent, entry) in enumerate(zip(spec.agents, state[1], strict=True)):
         x, y, direction, terminated, _, paused, kind, colour, forced = entry
@@ -51,7 +65,42 @@ def describe_agents(spec: WorldSpec, state: GridState) -> str:
         line += ", paused" if paused else ""
         line += f", has to do {spec.actions[forced].name.lower()} next" if forced is not None else ""
         lines.append(line)
-    return "\n".join(lines)
+    return lines
+
+
+def _object_words(spec: WorldSpec, entry: tuple[Any, ...]) -> str:
+    """``locked green door at 1,2``, ``pause switch at 3,1 (on, disabled)``, ...; what is as usual is not said."""
+    kind, x, y, *flags = entry
+    if kind == "door":
+        is_open, is_locked = flags
+        condition = "open" if is_open else "locked" if is_locked else "closed"
+        return f"{condition} {spec.cells[y][x].colour} door at {x},{y}"
+    more = _WORDS_FOR_FLAGS[kind](spec, *flags)
+    return f"{_SPOKEN[kind]} at {x},{y}" + (f" ({', '.join(more)})" if more else "")
+
+
+def _of_control_button(
+    spec: WorldSpec, is_enabled: bool, controlled: int | None, recorded: int | None, awaits: bool
+) -> list[str]:
+    return [
+        *([] if is_enabled else ["disabled"]),
+        *([] if controlled is None else [f"controls agent {controlled}"]),
+        *([] if recorded is None else [f"makes it do {spec.actions[recorded].name.lower()}"]),
+        *(["awaits an action"] if awaits else []),
+    ]
+
+
+_SPOKEN = {
+    "magicwall": "magic wall", "bush": "bush", "killbutton": "kill button", "pauseswitch": "pause switch",
+    "controlbutton": "control button",
+}  # fmt: skip
+_WORDS_FOR_FLAGS: dict[str, Callable[..., list[str]]] = {
+    "magicwall": lambda spec, is_active: [] if is_active else ["solid"],
+    "bush": lambda spec, is_trampled: ["trampled"] if is_trampled else [],
+    "killbutton": lambda spec, is_enabled: [] if is_enabled else ["disabled"],
+    "pauseswitch": lambda spec, is_on, is_enabled: ["on" if is_on else "off", *([] if is_enabled else ["disabled"])],
+    "controlbutton": _of_control_button,
+}
 
 
 def to_mapping(spec: WorldSpec) -> dict[str, object]:

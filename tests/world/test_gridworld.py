@@ -20,7 +20,15 @@ from random_worlds import random_worlds
 from scipy.stats import chisquare
 from worked_examples import walled
 
-from empo_bi import GridWorld, InvalidActionError, InvalidStateError, WorldModel, WorldTooLargeError, load_world
+from empo_bi import (
+    GridWorld,
+    InvalidActionError,
+    InvalidStateError,
+    WorldModel,
+    WorldTooLargeError,
+    enumerate_dag,
+    load_world,
+)
 from empo_bi.world.pettingzoo import ParallelGridWorld
 
 CONTEST = {"map": walled("Ay .. Ae / Un .. Un"), "orientations": ["e", "w"], "max_steps": 4}
@@ -452,3 +460,26 @@ def test_the_parallel_wrapper_refuses_missing_actions_and_steps_after_the_end(co
         env.step({"human_0": 0, "robot_1": 1})
     with pytest.raises(RuntimeError, match="call reset"):
         env.step({"human_0": 0, "robot_1": 1})
+
+
+@pytest.mark.parametrize(
+    "name", ["one_key_two_rooms", "remote_control", "pause_and_resume", "revolving_wall", "thicket", "full_hands"]
+)
+def test_states_that_differ_have_different_words(name: str) -> None:
+    world = load_quietly(name, max_steps=3)
+    states = enumerate_dag(world, progress=False).states(3)
+    assert len({world.describe(state) for state in states}) == len(states) > 20
+
+
+def test_words_tell_of_doors_things_and_switches() -> None:
+    world = load_quietly("one_key_two_rooms")
+    assert world.describe().splitlines()[-2:] == [
+        "things: green key at 2,1",
+        "the map: locked green door at 1,2; locked green door at 3,2",
+    ]
+    step, agents, _, ((*door, _, _), other) = world.initial_state()
+    carrying = ((*agents[0][:6], "key", "green", None), *agents[1:])
+    lines = world.describe((step, carrying, (), ((*door, True, False), other))).splitlines()
+    assert lines[0] == "human 0 (yellow) at 1,1 facing east, carries a green key"
+    assert lines[3:] == ["the map: open green door at 1,2; locked green door at 3,2"]
+    assert "control button at 2,1" in load_quietly("remote_control").describe()
