@@ -10,7 +10,7 @@ import click
 from empo_bi.cli.common import json_option, quiet_option
 from empo_bi.cli.exits import FINE, NO
 from empo_bi.cli.output import echo, print_json
-from empo_bi.errors import DamagedStoreError
+from empo_bi.errors import DamagedStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from empo_bi.types import Json
@@ -40,6 +40,10 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
     for store in stores_at(path):
         try:
             report = verify_store(store, progress=not quiet)
+        except StoreNotFoundError:
+            if store == path:
+                raise
+            continue  # a batch that is running has just removed it
         except DamagedStoreError as error:  # not even its list of levels can be read
             text, entry = str(error), {"name": str(store), "damage": [str(error)]}
         else:

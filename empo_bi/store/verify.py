@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from empo_bi.store.stored_world import hold_to_world, stored_world
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.world.array_world import NumberedStates
 from empo_bi.world.as_model import UNKNOWN, as_model
+
+_TRIES = 3  # of checking a store that somebody is writing
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,38 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
         If not even its list of levels can be read.
     """
     place = place_of(path)
+    for _ in range(_TRIES):
+        try:
+            store = _opened(place)
+        except StoreNotFoundError:
+            if not is_begun(place):
+                raise
+            return Verification(place.name, "", is_finished=False, n_levels=0, n_arrays=0, damage=[])
+        found = _verify_solution(store, progress) if isinstance(store, SolutionStore) else _verify_dag(store, progress)
+        if not found.damage or not _is_being_written(place, found):
+            return found
+    return replace(found, is_finished=False, damage=[], remedy="somebody is writing there; verify it when that is done")
+
+
+def _opened(place: Place) -> DagStore | SolutionStore:
+    if is_solution(place) or (place.folder is not None and place.folder.name.startswith(SOLUTION) and place.exists):
+        return SolutionStore.open(place)
+    return DagStore.open(place, JsonStates(None))
+
+
+def _is_being_written(place: Place, found: Verification) -> bool:
+    """Whether a store has grown since it was opened: what a writer needs no longer is removed, which is no damage."""
     try:
-        if is_solution(place) or (place.folder is not None and place.folder.name.startswith(SOLUTION) and place.exists):
-            return _verify_solution(SolutionStore.open(place), progress)
-        levels = DagStore.open(place, JsonStates(None))
-    except StoreNotFoundError:
-        if not is_begun(place):
-            raise
-        return Verification(place.name, "", is_finished=False, n_levels=0, n_arrays=0, damage=[])
-    damage = _hold_to_world(levels)
+        store = _opened(place)
+    except StoreError:
+        return not place.exists
+    if isinstance(store, SolutionStore):
+        return (store.next_level < 0, len(store.levels)) != (found.is_finished, found.n_levels)
+    return (store.is_finished, len(store)) != (found.is_finished, found.n_levels)
+
+
+def _verify_dag(levels: DagStore, progress: bool) -> Verification:
+    place, damage = levels.place, _hold_to_world(levels)
     n_arrays, found = _check_levels(levels, range(len(levels)), progress)
     damage += found or _problems_between(levels)
     if len(levels) and not levels.is_finished:
@@ -84,8 +109,8 @@ def verify_store(path: Any, *, progress: bool = True) -> Verification:
             damage.append(f"{place.name}: {levels.why_unfinished}")
     if place.reads_zip_file and not levels.is_finished:  # it was packed when it was complete
         damage.append(f"{place.name}: some of its files are missing; a store in a zip file is always finished")
-    name, title = levels.place.name, one_line(levels.manifest["title"])
-    return Verification(name, title, levels.is_finished, len(levels), n_arrays, damage, levels.why_unfinished)
+    title = one_line(levels.manifest["title"])
+    return Verification(place.name, title, levels.is_finished, len(levels), n_arrays, damage, levels.why_unfinished)
 
 
 def _hold_to_world(levels: DagStore) -> list[str]:

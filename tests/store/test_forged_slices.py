@@ -33,6 +33,7 @@ from empo_bi import (
 from empo_bi.cli import cli
 from empo_bi.store.records import FormatError
 from empo_bi.store.solution_rules import SolutionRules
+from empo_bi.store.solution_store import SolutionStore
 from empo_bi.store.verify import verify_store
 from empo_bi.store.zarr_files import ZarrFiles
 
@@ -258,6 +259,29 @@ def test_a_carry_of_another_solution_is_noticed(masters: Callable[[str], Path], 
     with pytest.raises(DamagedStoreError, match="belongs to another store"):
         solve(world_of("unfinished solution")[0], PARAMS, out=tmp_path / "run", progress=False)
     assert CliRunner().invoke(cli, ["verify", str(tmp_path / "run")]).exit_code == 1
+
+
+@pytest.mark.parametrize("is_patient", [True, False])
+def test_verify_does_not_take_what_a_writer_removes_for_damage(
+    is_patient: bool, masters: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer goes on between looking at the levels and reading what the next one needs."""
+    run = Path(shutil.copytree(masters("unfinished solution"), tmp_path / "run"))
+    carried = SolutionStore.carried
+
+    def too_late(store: SolutionStore) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(SolutionStore, "carried", carried)
+            solve(world_of("unfinished solution")[0], PARAMS, out=run, progress=False).close()
+        return carried(store)
+
+    monkeypatch.setattr(SolutionStore, "carried", too_late)
+    if not is_patient:
+        monkeypatch.setattr("empo_bi.store.verify._TRIES", 1)
+    found = CliRunner().invoke(cli, ["verify", str(run)])
+    assert found.exit_code == 0, found.output
+    assert ("somebody is writing there" in found.output) != is_patient
+    assert ("2 levels (somebody is writing there" in found.output) != is_patient
 
 
 # --- the record of the end ----------------------------------------------------------------------------------------------
