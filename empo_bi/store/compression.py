@@ -162,7 +162,8 @@ class StoredArray:
     @property
     def has_whole_rows(self) -> bool:
         """Whether chunks are as :func:`array_files` makes them, so that some can be read without the others."""
-        return self.chunk_shape[1:] == tuple(max(1, n) for n in self.shape[1:]) and not self.is_cut_anew
+        is_ours = self.dtype == self.dtype.newbyteorder("<") and not self.is_cut_anew
+        return is_ours and self.chunk_shape[1:] == tuple(max(1, n) for n in self.shape[1:])
 
     @property
     def chunk_bytes(self) -> int:
