@@ -63,7 +63,7 @@ def begun(run: Run, asked: Json, wish: Json, call: str, before: Json | None) -> 
         "wish": wish,
         "call": call,
         "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "versions": _versions(),
+        "versions": versions(),
         "machine": _machine(),
         "before": _earlier(before),
     }
@@ -182,7 +182,7 @@ def _factor(given: float | None, rate: float) -> float:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     found = {package: metadata.version(package) for package in ("numpy", "numba", "zarr", "scipy")}
     return {"empo_bi": __version__, "python": platform.python_version(), **found}
 

@@ -25,8 +25,11 @@ def stores_at(path: object) -> list[object]:
     if not isinstance(path, str | os.PathLike):
         return [path]
     folder = Folder(path)
-    found: list[object] = [path] if _is_store(folder) else list(_stores_in(folder, DEPTH))
-    return found or ([] if _is_of_batch(folder) else [path])
+    try:
+        found: list[object] = [path] if _is_store(folder) else list(_stores_in(folder, DEPTH))
+        return found or ([] if _is_of_batch(folder) else [path])
+    except DamagedStoreError:  # half of a zip file, which says so when it is opened
+        return [path]
 
 
 def damaged_manifests(path: object) -> list[str]:
@@ -34,7 +37,10 @@ def damaged_manifests(path: object) -> list[str]:
     if not isinstance(path, str | os.PathLike):
         return []
     folder, found = Folder(path), list[str]()
-    runs = [folder, *(folder / "runs").folders()] if "runs" in folder.names("runs") else [folder]
+    try:
+        runs = [folder, *(folder / "runs").folders()] if "runs" in folder.names("runs") else [folder]
+    except DamagedStoreError:  # half of a zip file
+        return found
     for run in runs:
         try:
             read_manifest(run)

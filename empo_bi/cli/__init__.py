@@ -12,7 +12,7 @@ from empo_bi._version import __version__
 from empo_bi.cli.exits import EXIT_CODES
 from empo_bi.cli.group import LazyGroup
 
-COMMANDS = ("worlds", "plan", "solve", "batch", "show", "rollout", "report", "export", "verify", "completion")
+COMMANDS = ("worlds", "plan", "solve", "batch", "show", "rollout", "report", "export", "verify", "pack", "completion")
 
 
 @click.group(cls=LazyGroup, modules=COMMANDS, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
@@ -33,6 +33,7 @@ def cli() -> None:
       empo-bi report runs/mine --out report.html      # a page to explore the run in a browser
       empo-bi export thicket --out thicket.drn        # for the model checker Storm
       empo-bi verify runs/mine                        # re-check all checksums
+      empo-bi pack runs/mine mine.zip                 # one file to share, which opens as it is
 
     `empo-bi COMMAND --help` explains a command. Results go to stdout; progress, messages and errors go to stderr.
     """

@@ -39,10 +39,9 @@ def show(path: str, made_by: str | None, as_json: bool) -> None:
     """
     from empo_bi.solving.run_manifest import read_manifest
     from empo_bi.store.small_files import Folder
-    from empo_bi.store.solution_folders import is_url
 
     folder = Folder(path)
-    if not is_url(path) and not folder.place.exists():
+    if not folder.exists:
         raise StoreNotFoundError(f"{path}: does not exist")
     manifest = read_manifest(folder)
     if manifest is not None:

@@ -23,7 +23,7 @@ def check_storage(storage: Storage) -> None:
     if storage.precision not in PRECISIONS:
         expected, found = " or ".join(PRECISIONS), storage.precision
         raise ValueError(f"precision={found!r}; expected {expected}.{did_you_mean(str(found), PRECISIONS)}")
-    for place in [storage.where, *(storage.folders or [])]:
+    for place in [] if storage.only_opens else [storage.where, *(storage.folders or [])]:
         check_out(place)
     check_flags(overwrite=storage.overwrite)
 
@@ -74,7 +74,8 @@ def check_out(out: object) -> None:
     if path is not None and (path / "batch.json").exists():
         raise StoreMismatchError(f"{out}: is the folder of a batch; give another one (open_solution opens the batch's runs)")
     if path is not None and path.exists() and not path.is_dir():
-        raise StoreMismatchError(f"{out}: is a file; results go to a folder, which may be new")
+        hint = " (open_solution opens a run that was packed)" if path.suffix.lower() == ".zip" else ""
+        raise StoreMismatchError(f"{out}: is a file; results go to a folder, which may be new{hint}")
     if path is None or path.suffix.lower() == ".zip":
         raise ValueError(
             f"out={out!r}; results go to a folder: give its path or URL, True for a temporary one, or None for memory"

@@ -18,11 +18,13 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore, LocalStore, ZipStore
 
-from empo_bi.errors import DamagedStoreError, StoreError, StoreMismatchError, StoreNotFoundError
+from empo_bi.errors import StoreError, StoreMismatchError, StoreNotFoundError
 from empo_bi.runtime.ordinary_files import refuse_link, refuse_links_in
 from empo_bi.store.format_names import is_half_a_file
 from empo_bi.store.lock import WriterLock
 from empo_bi.store.write_errors import opening_url
+from empo_bi.store.zipped_run import check_members, zip_above
+from empo_bi.store.zipped_store import ZippedFolder
 
 TEMPORARY_PREFIX = "empo_bi-dag-"
 ROOM_NEEDED = 200_000_000  # bytes free before a temporary store is begun
@@ -67,11 +69,7 @@ class Place:
         self.reads_zip_file = self.zip_file is not None and self.zip_file.exists()
         if self.reads_zip_file:
             assert self.zip_file is not None
-            if not zipfile.is_zipfile(self.zip_file):
-                raise DamagedStoreError(
-                    f"{self.name}: is not a complete zip file; choose another place, or remove it yourself"
-                )
-            self._check_members(self.zip_file)
+            check_members(self.zip_file, self.name)
             return ZipStore(self.zip_file, mode="r", read_only=True)
         self._refuse_a_file()
         if self.zip_file is not None:
@@ -81,22 +79,6 @@ class Place:
             raise StoreNotFoundError(f"{self.name}: no such {what}; enumerate_dag(world, store={self.name!r}) makes it")
         refuse_links_in(self.folder)
         return LocalStore(self.folder, read_only=True)
-
-    def _check_members(self, zip_file: Path) -> None:
-        """Members are not compressed, since chunks are: nothing in the file can unpack to more than the file has."""
-        try:
-            with zipfile.ZipFile(zip_file) as packed:
-                members, size = packed.infolist(), zip_file.stat().st_size
-                squeezed = [info for info in members if info.compress_type != zipfile.ZIP_STORED]
-                if any(not 0 <= info.header_offset < size for info in members):
-                    raise zipfile.BadZipFile("members begin outside of the file")
-        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise DamagedStoreError(f"{self.name}: its list of members cannot be read ({error})") from error
-        if squeezed:
-            raise DamagedStoreError(
-                f"{self.name}: {len(squeezed):,} of its members are compressed, such as {squeezed[0].filename!r}; a store "
-                "has compressed chunks already, so unpack the file and pack it without compression (zip -0 -r)"
-            )
 
     def _refuse_a_file(self) -> None:
         assert self.folder is not None
@@ -223,6 +205,8 @@ def place_of(store: Any, name: str = "store") -> Place:
         path = Path(given).expanduser().resolve()  # so that links lead to one lock
         if path.name.lower().endswith(f".zip{BUILDING}"):
             path = path.with_name(path.name[: -len(BUILDING)])
+        if (zipped := zip_above(path)) is not None and zipped[1]:
+            return Place(given, store=ZippedFolder(*zipped))
         if path.suffix.lower() == ".zip":
             return Place(given, folder=path.with_name(path.name + BUILDING), zip_file=path)
         return Place(given, folder=path)

@@ -13,6 +13,7 @@ from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, pa
 from empo_bi.runtime.printable import printable
 from empo_bi.store.solution_folders import inside, is_url, trimmed_url
 from empo_bi.store.write_errors import opening_url, reporting
+from empo_bi.store.zipped_run import names_in, read_member, zip_above
 from empo_bi.types import Json
 
 MOST_BYTES = 1 << 26  # of a file that is read: a table of a million runs, or a manifest, takes less
@@ -38,6 +39,16 @@ class Folder:
     def name(self) -> str:
         return str(self.place.rstrip("/").rpartition("/")[2] if is_url(self.place) else self.place.name)
 
+    @property
+    def exists(self) -> bool:
+        """Whether something is there, for all that can be told: what a URL has shows when it is opened."""
+        return is_url(self.place) or self.place.exists() or (self._zipped is not None and bool(self.names()))
+
+    @property
+    def _zipped(self) -> tuple[Path, str] | None:
+        """The zip file that this folder is in, or is, and its name there."""
+        return None if is_url(self.place) else zip_above(self.place)
+
     def _remote(self) -> tuple[Any, str]:
         with opening_url(str(self)):
             import fsspec
@@ -50,6 +61,9 @@ class Folder:
             if is_url(self.place):
                 system, path = self._remote()
                 return bytes(system.cat_file(f"{path}/{name}", end=MOST_BYTES + 1))
+            if (zipped := self._zipped) is not None:
+                zip_file, folder = zipped
+                return read_member(zip_file, f"{folder}/{name}".lstrip("/"), MOST_BYTES + 1)
             with path_inside(self.place, name).open("rb") as file:
                 return file.read(MOST_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -120,6 +134,8 @@ class Folder:
             system, path = self._remote()
             found = system.ls(path, detail=True) if system.exists(path) else []
             kinds = {about["name"].rstrip("/").rpartition("/")[2]: about["type"] == "directory" for about in found}
+        elif (zipped := self._zipped) is not None:
+            kinds = names_in(*zipped)
         else:
             kinds = (
                 {path.name: path.is_dir() and not path.is_symlink() for path in self.place.iterdir()}

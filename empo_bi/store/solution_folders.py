@@ -13,6 +13,7 @@ from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
 from empo_bi.store.format_names import SOLUTION_KIND
 from empo_bi.store.solved_levels import ARRAYS, MemorySolution, SolvedLevels
+from empo_bi.store.zipped_run import zip_above
 from empo_bi.types import Json
 from empo_bi.world.as_model import Model
 
@@ -100,7 +101,9 @@ def has_folder(out: Any, content: Json) -> bool:
     if not are_same(content, content):
         return False
     folder = inside(out, folder_name(content))
-    return is_url(folder) or Path(folder).is_dir()  # whether a URL has something shows when it is opened
+    return (
+        is_url(folder) or Path(folder).is_dir() or zip_above(Path(folder)) is not None
+    )  # whether a URL has something shows when it is opened
 
 
 def is_url(place: Any) -> bool:

@@ -1,0 +1,164 @@
+"""Runs and batches in one file: what is packed opens as it is, and nothing that is damaged or unfinished is packed."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from empo_bi import Params, load_world, open_dag, open_solution, run_batch, solve
+from empo_bi.batch.packing import pack
+from empo_bi.cli import cli
+from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError, TooManyStatesError
+
+PARAMS = Params(zeta=2, gamma_h=0.9)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packing") / "run"
+    solve(load_world("ice_rink", max_steps=2), PARAMS, out=folder, progress=False).close()
+    return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("packing") / "batch"
+    spec = {"worlds": "basics/first_steps", "steps": 2, "params": {"zeta": [1, 2]}, "keep": "values"}
+    assert run_batch(spec, out=folder, workers=1, progress=False).is_complete
+    return Path(folder)
+
+
+def invoke(*words: object) -> Result:
+    return CliRunner().invoke(cli, list(map(str, words)))
+
+
+def test_a_packed_run_opens_with_the_same_numbers(run: Path, tmp_path: Path) -> None:
+    done = pack(run, tmp_path / "run.zip", progress=False)
+    assert done.nbytes == (tmp_path / "run.zip").stat().st_size
+    with open_solution(run) as expected, open_solution(tmp_path / "run.zip") as found:
+        assert found.params == expected.params
+        for t in range(3):
+            np.testing.assert_array_equal(found.values.V_r[t], expected.values.V_r[t])
+            np.testing.assert_array_equal(found.values.Vh_e[t], expected.values.Vh_e[t])
+        state = expected.world.initial_state()
+        assert found.robot_policy(state) == expected.robot_policy(state)
+        assert found.precision == expected.precision
+    (solution,) = [path.name for path in run.glob("solution-*")]
+    with open_solution(tmp_path / "run.zip" / solution) as found, open_dag(tmp_path / "run.zip" / "dag") as dag:
+        assert found.dag.n_states == dag.n_states
+
+
+def test_the_file_has_its_world_versions_licence_and_citation(run: Path, tmp_path: Path) -> None:
+    pack(run, tmp_path / "run.zip", licence="CC-BY-4.0", progress=False)
+    with zipfile.ZipFile(tmp_path / "run.zip") as packed:
+        text, world = packed.read("README.txt").decode(), packed.read("world.yaml").decode()
+        assert {info.compress_type for info in packed.infolist()} == {zipfile.ZIP_STORED}
+    assert "Licence: CC-BY-4.0" in text
+    assert "empo_bi 0." in text
+    assert "To cite:" in text
+    assert load_world(world).initial_state() == load_world("ice_rink", max_steps=2).initial_state()
+
+
+def test_equal_runs_make_equal_files_and_unpacking_gives_the_run(run: Path, tmp_path: Path) -> None:
+    for name in ("a.zip", "b.zip"):
+        pack(run, tmp_path / name, progress=False)
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.zip") as packed:
+        packed.extractall(tmp_path / "unpacked")
+    files = {path.relative_to(run) for path in run.rglob("*") if path.is_file()}
+    assert {path.relative_to(tmp_path / "unpacked") for path in (tmp_path / "unpacked").rglob("*") if path.is_file()} == (
+        files | {Path("README.txt"), Path("world.yaml")}
+    )
+    assert pack(tmp_path / "unpacked", tmp_path / "c.zip", progress=False).n_files == len(files) + 2
+
+
+def test_commands_take_a_packed_run(run: Path, tmp_path: Path) -> None:
+    done = invoke("pack", run, tmp_path / "run.zip")
+    assert done.exit_code == 0
+    assert "opens as it is" in done.output
+    assert "V_r = " in invoke("show", tmp_path / "run.zip").output
+    found = invoke("verify", tmp_path / "run.zip")
+    assert found.output.count("all checksums agree") == 2
+    assert invoke("report", tmp_path / "run.zip", "--out", tmp_path / "page.html").exit_code == 0
+    assert invoke("pack", run, tmp_path / "run.zip").exit_code == 2  # it is there already
+    assert invoke("pack", run, tmp_path / "run.zip", "--force", "--quiet").output == ""
+    assert invoke("pack", run, tmp_path / "run.tar").exit_code == 2
+    assert invoke("show", tmp_path / "run.zip" / "nothing").exit_code == 2
+
+
+def test_a_packed_batch_opens_run_by_run(batch: Path, tmp_path: Path) -> None:
+    pack(batch, tmp_path / "batch.zip", progress=False)
+    assert "2 runs: 2 finished" in invoke("show", tmp_path / "batch.zip").output
+    assert invoke("verify", tmp_path / "batch.zip").exit_code == 0
+    for one in (batch / "runs").iterdir():
+        with open_solution(one) as expected, open_solution(tmp_path / "batch.zip" / "runs" / one.name) as found:
+            assert found.values.V_r[0][0] == expected.values.V_r[0][0]
+        pack(one, tmp_path / "one.zip", overwrite=True, progress=False)
+        with open_solution(tmp_path / "one.zip") as found:
+            assert found.params.zeta == expected.params.zeta
+
+
+def test_a_run_that_shares_its_dag_is_packed_with_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("empo_bi.batch.run_pass.SMALL_BODIES", 1)
+    monkeypatch.setattr("empo_bi.batch.run_pass.SMALL_STATES", 1)
+    spec = {"worlds": "basics/first_steps", "steps": 2, "keep": "values"}
+    run_batch(spec, out=tmp_path / "batch", workers=1, progress=False)
+    (one,) = (tmp_path / "batch" / "runs").iterdir()
+    with pytest.raises(StoreMismatchError, match="pack the batch"):
+        pack(one, tmp_path / "one.zip", progress=False)
+    pack(tmp_path / "batch", tmp_path / "batch.zip", progress=False)
+    with open_solution(tmp_path / "batch.zip" / "runs" / one.name) as found:
+        assert found.values.V_r[0][0] < 0
+
+
+def test_what_is_damaged_or_not_finished_is_not_packed(run: Path, tmp_path: Path) -> None:
+    damaged = Path(shutil.copytree(run, tmp_path / "damaged"))
+    chunk = damaged / "dag/level_00001/succ/c/0"
+    chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
+    with pytest.raises(DamagedStoreError, match="level 1, array 'succ'"):
+        pack(damaged, tmp_path / "x.zip", progress=False)
+    with pytest.raises(TooManyStatesError):
+        solve(load_world("ice_rink", max_steps=5), out=tmp_path / "unfinished", max_states=150, progress=False)
+    with pytest.raises(StoreNotFoundError, match="is not finished"):
+        pack(tmp_path / "unfinished", tmp_path / "x.zip", progress=False)
+    (tmp_path / "empty").mkdir()
+    for nothing in ("empty", "nowhere"):
+        with pytest.raises(StoreNotFoundError):
+            pack(tmp_path / nothing, tmp_path / "x.zip", progress=False)
+    assert not list(tmp_path.glob("*.zip*"))
+
+
+def test_a_compressed_or_damaged_file_is_refused(run: Path, tmp_path: Path) -> None:
+    pack(run, tmp_path / "run.zip", progress=False)
+    data = (tmp_path / "run.zip").read_bytes()
+    (tmp_path / "half.zip").write_bytes(data[: len(data) // 2])
+    with zipfile.ZipFile(tmp_path / "run.zip") as packed, zipfile.ZipFile(tmp_path / "squeezed.zip", "w") as squeezed:
+        for info in packed.infolist():
+            squeezed.writestr(info.filename, packed.read(info), zipfile.ZIP_DEFLATED)
+    for name, problem in (("half.zip", "not a complete zip file"), ("squeezed.zip", "members are compressed")):
+        with pytest.raises(DamagedStoreError, match=problem):
+            open_solution(tmp_path / name)
+        assert invoke("verify", tmp_path / name).exit_code == 1
+
+
+def test_names_that_lead_out_of_the_file_are_not_read(run: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as packed:
+        for path in run.rglob("*"):
+            if path.is_file():
+                packed.writestr(f"../{path.relative_to(run).as_posix()}", path.read_bytes())
+    with pytest.raises(StoreNotFoundError):
+        open_solution(tmp_path / "run.zip")
+
+
+def test_nothing_is_written_to_a_packed_run(run: Path, tmp_path: Path) -> None:
+    pack(run, tmp_path / "run.zip", progress=False)
+    before = (tmp_path / "run.zip").read_bytes()
+    with pytest.raises(StoreMismatchError, match="open_solution opens a run that was packed"):
+        solve(load_world("ice_rink", max_steps=2), PARAMS, out=tmp_path / "run.zip", progress=False)
+    assert (tmp_path / "run.zip").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.zip"]
