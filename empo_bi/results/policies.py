@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.problem.protocols import Goal, GoalGenerator
+from empo_bi.runtime.wording import short_repr
 from empo_bi.sweep.formulas import normalised
 from empo_bi.types import FloatArray
 
@@ -94,7 +95,12 @@ class TabularHumanPolicyPrior(HumanPolicyPrior):
         KeyError
             For terminal and unknown states, and for humans and goals that are not in the table.
         """
-        by_goal = self.values[state][human_agent_index]
+        by_human = self.values.get(state)
+        if by_human is None:
+            raise KeyError(f"state {short_repr(state)} is terminal, or not one of those that this prior knows")
+        if human_agent_index not in by_human:
+            raise KeyError(f"agent {human_agent_index} is not among the humans of this prior, {list(by_human)}")
+        by_goal = by_human[human_agent_index]
         if possible_goal is not None:
             if possible_goal not in by_goal:
                 raise KeyError(f"{possible_goal!r} is not among the goals that this prior has for human {human_agent_index}")

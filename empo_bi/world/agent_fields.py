@@ -47,7 +47,13 @@ class AgentFields:
 
     def inside(self, agent: int, area: Sequence[int]) -> BoolArray:
         """(S,), whether an agent is on a cell ``(x, y)``, or in a rectangle ``(x1, y1, x2, y2)``, corners included."""
-        return self.cells_inside([rectangle(area)])[self.cell(agent), 0]
+        x1, y1, x2, y2 = area = rectangle(area)
+        if x1 >= self.world.width or y1 >= self.world.height or x2 < 0 or y2 < 0:
+            what = f"cell {(x1, y1)}" if (x1, y1) == (x2, y2) else f"rectangle {area}"
+            raise ValueError(
+                f"{what} is off the grid; give x from 0 to {self.world.width - 1}, y to {self.world.height - 1}"
+            )
+        return self.cells_inside([area])[self.cell(agent), 0]
 
     def cells_inside(self, rectangles: Sequence[Sequence[int]]) -> BoolArray:
         """(C, G), which cells lie in which of the rectangles; those outside the map lie in none."""

@@ -132,13 +132,20 @@ def test_a_call_for_what_is_not_in_the_table_is_a_key_error(
         prior(state, human, goal)
 
 
-@pytest.mark.parametrize(("state", "human"), [(TERMINAL, 0), (UNKNOWN, 0), (START, 1)])
+@pytest.mark.parametrize(
+    ("state", "human", "problem"),
+    [
+        (TERMINAL, 0, "is terminal, or not one of those"),
+        (UNKNOWN, 0, "is terminal, or not one of those"),
+        (START, 1, r"agent 1 is not among the humans of this prior, \[0\]"),
+    ],
+)
 def test_a_marginal_of_what_is_not_in_the_table_is_a_key_error(
-    prior: TabularHumanPolicyPrior, state: Any, human: int
+    prior: TabularHumanPolicyPrior, state: Any, human: int, problem: str
 ) -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=problem):
         prior(state, human)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=problem):
         prior.sample(state, human)
 
 
