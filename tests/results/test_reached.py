@@ -428,7 +428,7 @@ def test_both_phases_are_needed() -> None:
         (events.thing_gone("rok", (2, 2)), "Did you mean 'rock'"),
         (events.thing_gone("rock", (20, 2)), "off the grid"),
         (events.agent_in(3, (2, 2)), "agents 0 to 2"),
-        (events.agent_in(0, (20, 2)), r"cell \(20, 2\) is off the grid; give x from 0 to 10"),
+        (events.agent_in(0, (20, 2)), r"cell \(20, 2\) is off the grid; give x from 0 to 8"),
         (events.agent_in(0, (1, 7, 2, 9)), r"rectangle \(1, 7, 2, 9\) is off the grid"),
         (events.by_fields(lambda fields: fields.direction(0)), "int64 of shape .* expected one boolean each"),
         (events.by_fields(lambda fields: True), "expected one boolean each"),
