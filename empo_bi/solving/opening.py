@@ -98,17 +98,17 @@ def open_solution(
 
 
 def _hold_to_summary(folder: Folder, run: Json, solution: Solution) -> None:
-    """Whether a solution is the one that the run's manifest has a summary of: the same parameters, and V_r at the start."""
+    """Whether a run's manifest has a summary of this solution: the same parameters and states, and V_r at the start."""
     said = run["columns"].get("V_r")
     found = float(solution.rows("vr", 0)[0]) if solution.results.has(0, "vr") else None
-    is_same = run["params"] == solution.params.describe()
-    if isinstance(said, float) and found is not None:
-        is_same &= math.isclose(said, found, rel_tol=1e-6)
+    is_same = run["params"] == solution.params.describe() and run["columns"].get("states") == solution.dag.n_states
+    if found is not None:
+        is_same &= isinstance(said, float) and math.isclose(said, found, rel_tol=1e-6)
     if not is_same:
         solution.close()
         raise DamagedStoreError(
-            f"{folder}: its manifest has other parameters, or another V_r at the start ({said}), than the solution "
-            f"({found}). {REMEDY}"
+            f"{folder}: its manifest has other parameters, another number of states, or another V_r at the start "
+            f"({short_repr(said)}), than the solution ({found}). {REMEDY}"
         )
 
 
