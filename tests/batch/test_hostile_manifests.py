@@ -153,7 +153,7 @@ def test_a_summary_is_that_of_its_solution(keep: str, case: str, tmp_path: Path)
     change, values = CHANGED_SUMMARIES[case]
     manifest[change] |= values
     (run / "manifest.json").write_text(json.dumps(manifest))
-    problem = "another V_r at the start|its summary is of 396 states"
+    problem = "another V_r at the start|its summary is of 396 states|different numbers of states"
     with pytest.raises((DamagedStoreError, StoreMismatchError), match=problem):
         open_solution(run, progress=False)
     if keep == "values":
@@ -171,3 +171,32 @@ def test_verify_holds_a_summary_to_its_solution(tmp_path: Path) -> None:
     assert found.exit_code == 1
     assert "its summary says pi_r_still 5.0" in found.output
     assert "its summary says X_h_1 7.0" in found.output
+
+
+@pytest.mark.parametrize("change", ["world", "states", "store"])
+def test_no_states_are_found_again_for_another_world_than_that_of_the_solution(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small folder could otherwise name a world that takes all memory."""
+    run_here({"worlds": "basics/first_steps", "steps": 2, "keep": "values"}, tmp_path)
+    (run,) = (tmp_path / "runs").iterdir()
+    (solution,) = run.glob("solution-*")
+    manifest = manifest_of_run(run)
+    if change == "world":
+        manifest["world"]["mapping"]["max_steps"] = 60
+        manifest["columns"] |= {"states": 10**9, "bodies": 10**9}
+    elif change == "states":
+        manifest["columns"]["states"] += 1
+    else:
+        manifest["store"] = None
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+    def enumerated(*arguments: object, **options: object) -> None:
+        raise AssertionError("the states of some world are found")
+
+    monkeypatch.setattr("empo_bi.solving.opening.enumerate_dag", enumerated)
+    with pytest.raises(
+        (StoreMismatchError, DamagedStoreError), match="not one of its world|different numbers|which has none"
+    ):
+        open_solution(solution, progress=False)
+    assert "should not happen" not in invoke("verify", run).output
