@@ -195,8 +195,6 @@ def test_no_states_are_found_again_for_another_world_than_that_of_the_solution(
         raise AssertionError("the states of some world are found")
 
     monkeypatch.setattr("empo_bi.solving.opening.enumerate_dag", enumerated)
-    with pytest.raises(
-        (StoreMismatchError, DamagedStoreError), match="not one of its world|different numbers|which has none"
-    ):
+    with pytest.raises((StoreMismatchError, DamagedStoreError), match=r"not one of its world|different numbers|has none"):
         open_solution(solution, progress=False)
     assert "should not happen" not in invoke("verify", run).output
