@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import as_array
 from empo_bi.runtime.wording import short_repr
-from empo_bi.types import BoolArray, IndexArray
+from empo_bi.types import BoolArray, IndexArray, KeyArray
 from empo_bi.world.agent_fields import AgentFields, rectangle
 from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
@@ -98,8 +99,13 @@ def thing_gone(kind: str, cell: Sequence[int]) -> FieldsEvent:
     return FieldsEvent(is_gone, name)
 
 
-def indicator_of(event: Event, dag: Dag) -> Indicator:
-    """Tells in which states of a level an event holds."""
+def indicators_of(events: Sequence[Event], dag: Dag) -> list[Indicator]:
+    """For each of some events, what tells in which states of a level it holds. Packed bodies are read once for all."""
+    keys = cache(lambda: np.concatenate([head.key_BW for head in dag.levels.heads() if head.key_BW is not None]))
+    return [_indicator_of(event, dag, keys) for event in events]
+
+
+def _indicator_of(event: Event, dag: Dag, keys: Callable[[], KeyArray]) -> Indicator:
     if isinstance(event, FieldsEvent):
         fields_of = dag.model.fields
         if fields_of is None:
@@ -107,10 +113,10 @@ def indicator_of(event: Event, dag: Dag) -> Indicator:
                 f"{event!r} is computed from the fields of a gridworld, and {short_repr(dag.world)} is not one; give a "
                 "goal, or a function of a state"
             )
-        return _by_body(dag, lambda key_BW: event(fields_of(key_BW)))
+        return _by_body(dag, event(fields_of(keys())))
     packed = dag.model.packed
     if type(event) in (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal) and packed is not None:
-        return _by_body(dag, lambda key_BW: packed.attainment(0, key_BW, [event])[:, 0])
+        return _by_body(dag, packed.attainment(0, keys(), [event])[:, 0])
     ask = getattr(event, "is_achieved", event)
     if not callable(ask) or isinstance(event, type):
         raise TypeError(f"{short_repr(event)} is not an event; give a goal, one of empo_bi.events, or a function of a state")
@@ -128,7 +134,6 @@ def _truth(answer: Any, event: Event) -> bool:
     return bool(answer)
 
 
-def _by_body(dag: Dag, look: Callable[[Any], BoolArray]) -> Indicator:
+def _by_body(dag: Dag, holds_B: BoolArray) -> Indicator:
     """One look at each body, whatever the number of levels that it is on."""
-    holds_B = look(np.concatenate([head.key_BW for head in dag.levels.heads() if head.key_BW is not None]))
     return lambda t, place_M: holds_B[as_array(dag.levels.members(t))[place_M]]

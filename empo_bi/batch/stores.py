@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
 
+from empo_bi.batch.summary import columns_of
 from empo_bi.errors import DamagedStoreError, EmpoError
+from empo_bi.results.solution import Solution
 from empo_bi.runtime.ordinary_files import is_plain_name
+from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.opening import open_solution
-from empo_bi.solving.run_manifest import read_manifest
+from empo_bi.solving.run_manifest import REMEDY, read_manifest
 from empo_bi.store.location import BUILDING, place_of
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
@@ -54,12 +58,32 @@ def problems_when_opened(store: object) -> list[str]:
     if not isinstance(store, str | os.PathLike) or not Folder(store).name.startswith(SOLUTION):
         return []
     try:
-        open_solution(store, progress=False).close()
+        with open_solution(store, progress=False) as solution:
+            return _wrong_columns(Folder(os.path.dirname(os.fspath(store).rstrip("/"))), solution)
     except DamagedStoreError as error:
         return [str(error)]
     except (EmpoError, ValueError):  # its world is not at hand, or it is not finished
         return []
-    return []
+
+
+def _wrong_columns(folder: Folder, solution: Solution) -> list[str]:
+    """Numbers in the summary of a batch's run that are not those of its solution."""
+    run = read_manifest(folder)
+    if run is None:
+        return []
+    said, found = run["columns"], columns_of(solution, per_goal=False)
+    wrong = [name for name, value in found.items() if not _is_about(said.get(name), value)]
+    return [
+        f"{folder}: its summary says {name} {short_repr(said.get(name))}, its solution {found[name]!r}. {REMEDY}"
+        for name in wrong[:5]
+    ]
+
+
+def _is_about(said: object, found: object) -> bool:
+    """Whether two numbers are the same but for rounding on another machine."""
+    if isinstance(said, float) and isinstance(found, float):
+        return math.isclose(said, found, rel_tol=1e-6, abs_tol=1e-9) or (math.isnan(said) and math.isnan(found))
+    return type(said) is type(found) and said == found
 
 
 def links_at(path: object) -> list[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from empo_bi.dag.slices import as_array
-from empo_bi.events import Event, indicator_of
+from empo_bi.events import Event, indicators_of
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
@@ -81,7 +81,7 @@ def probability_by_time(
     (T + 1,) float64, or (E, T + 1): T is ``dag.horizon``, and t the step in gridworlds
     """
     events = list(event) if isinstance(event, Sequence) else [event]
-    indicators = [indicator_of(one, solution.dag) for one in events]
+    indicators = indicators_of(events, solution.dag)
     happened_TE = np.zeros((solution.dag.horizon + 1, len(events)))
     for t, mass_SN in ForwardPass(solution, len(events), goals):
         for e, indicator in enumerate(indicators):
@@ -124,7 +124,7 @@ def first_of(solution: Solution, events: Sequence[Event]) -> FirstEvent:
     """
     if not isinstance(events, Sequence) or not events:
         raise ValueError(f"events={events!r}; give a list of at least one event")
-    indicators = [indicator_of(event, solution.dag) for event in events]
+    indicators = indicators_of(events, solution.dag)
     first_TE, tie = np.zeros((solution.dag.horizon + 1, len(events))), 0.0
     forward = ForwardPass(solution)
     for t, mass_SN in forward:

@@ -7,9 +7,10 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.world_fingerprint import horizon_of
+from empo_bi.dag.world_fingerprint import horizon_of, world_key
 from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError, StoreNotFoundError
 from empo_bi.problem.params import params_from
 from empo_bi.results.solution import Solution
@@ -27,6 +28,9 @@ from empo_bi.store.solved_levels import ARRAYS
 from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
 from empo_bi.world.model import World
+
+if TYPE_CHECKING:
+    from empo_bi.store.solution_store import SolutionStore  # which imports zarr, a third of a second
 
 _USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
 
@@ -69,9 +73,10 @@ def open_solution(
     check_flags(trust=trust, progress=progress)
     if world is not None and not isinstance(world, str):
         as_model(world)  # refuses what is not one
-    folder, store = Folder(path), None
+    folder, store, named = Folder(path), None, None
     if folder.name.startswith(SOLUTION):
-        store, folder = folder.name, Folder(_parent(folder.place))
+        store = named = folder.name
+        folder = Folder(_parent(folder.place))
         run = read_manifest(folder)
     elif (run := read_manifest(folder)) is None:
         store = _only_solution(folder)
@@ -86,29 +91,32 @@ def open_solution(
             remedy = "with --retry-failed" if found["status"] == "failed" else "again"
             raise StoreNotFoundError(f"{folder}: this run is {found['status']}; run its batch {remedy} to finish it")
         store = run["store"] if run["store"] is not None and (folder / run["store"]).names() else None
-    dag = _dag_of(folder, run, _world_for(folder, run, world, trust))
-    if store is None:  # a run of which only the summary was kept
+        if named is not None and named != store:
+            raise StoreMismatchError(f"{folder}: {named} is not the solution of this run, {store or 'which has none'}")
+    results = None if store is None else _results(folder, store)
+    dag = _dag_of(folder, run, _world_for(folder, run, world, trust), results)
+    if results is None:  # a run of which only the summary was kept
         assert run is not None
         solution = _solved_again(folder, run, dag, progress)
     else:
-        solution = _opened(folder, store, dag)
+        solution = _opened(folder, results, dag)
     if run is not None:
         _hold_to_summary(folder, run, solution)
     return solution
 
 
 def _hold_to_summary(folder: Folder, run: Json, solution: Solution) -> None:
-    """Whether a solution is the one that the run's manifest has a summary of: the same parameters, and V_r at the start."""
+    """Whether a run's manifest has a summary of this solution: the same parameters and states, and V_r at the start."""
     said = run["columns"].get("V_r")
     found = float(solution.rows("vr", 0)[0]) if solution.results.has(0, "vr") else None
-    is_same = run["params"] == solution.params.describe()
-    if isinstance(said, float) and found is not None:
-        is_same &= math.isclose(said, found, rel_tol=1e-6)
+    is_same = run["params"] == solution.params.describe() and run["columns"].get("states") == solution.dag.n_states
+    if found is not None:
+        is_same &= isinstance(said, float) and math.isclose(said, found, rel_tol=1e-6)
     if not is_same:
         solution.close()
         raise DamagedStoreError(
-            f"{folder}: its manifest has other parameters, or another V_r at the start ({said}), than the solution "
-            f"({found}). {REMEDY}"
+            f"{folder}: its manifest has other parameters, another number of states, or another V_r at the start "
+            f"({short_repr(said)}), than the solution ({found}). {REMEDY}"
         )
 
 
@@ -134,7 +142,7 @@ def _world_for(folder: Folder, run: Json | None, given: World | str | None, trus
     return reference.load_again(run["given_steps"], about)
 
 
-def _dag_of(folder: Folder, run: Json | None, world: World | None) -> Dag:
+def _dag_of(folder: Folder, run: Json | None, world: World | None, results: SolutionStore | None) -> Dag:
     """The DAG beside a solution, that of a batch, or one made again where a batch found that quicker."""
     if run is None:
         return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
@@ -143,13 +151,28 @@ def _dag_of(folder: Folder, run: Json | None, world: World | None) -> Dag:
         with contextlib.suppress(StoreNotFoundError):  # somebody has deleted it
             return open_dag(inside(_parent(runs.place), run["dag"]), world=world)
     assert world is not None  # a run says what its world is
+    if results is not None:
+        _hold_to_results(folder, run, world, results)
     return enumerate_dag(world, precision="exact", max_states=_most_bodies(folder, run, world), progress=False)
+
+
+def _hold_to_results(folder: Folder, run: Json, world: World, results: SolutionStore) -> None:
+    """Whether a run's world and number of states are those of its solution, before the world's states are found again."""
+    content = results.manifest["content"]
+    key = None if content["world"] is None else (content["world"], content["horizon"])
+    if key is not None and world_key(world) != key:
+        raise StoreMismatchError(
+            f"{folder}: its solution is not one of its world; it was changed, or solved by another version of empo_bi: run "
+            "its batch again"
+        )
+    if run["columns"].get("states") != sum(content["level_sizes"]):
+        raise DamagedStoreError(f"{folder}: its summary and its solution have different numbers of states. {REMEDY}")
 
 
 def _most_bodies(folder: Folder, run: Json, world: World) -> int:
     """So many bodies may be found again: as many as the run says, if that can be, so that this does not take for ever."""
     states, bodies = (run["columns"].get(name) for name in ("states", "bodies"))
-    if not all(isinstance(n, int) and n > 0 for n in (states, bodies)):
+    if not all(isinstance(n, int) and n > 0 for n in (states, bodies)) or bodies > states:
         raise DamagedStoreError(f"{folder}: does not say how many states it has; run its batch again")
     if (horizon_of(world) or 0) >= states:  # each level has a state at least
         raise StoreMismatchError(
@@ -171,14 +194,18 @@ def _solved_again(folder: Folder, run: Json, dag: Dag, progress: bool) -> Soluti
     return Pipeline.of(dag.world, [params], storage=storage, resources=resources, dag=dag).solutions()[0]
 
 
-def _opened(folder: Folder, store: str, dag: Dag) -> Solution:
+def _results(folder: Folder, store: str) -> SolutionStore:
     from empo_bi.store.location import place_of
     from empo_bi.store.solution_store import SolutionStore
 
     results = SolutionStore.open(place_of(inside(folder.place, store)))
     if results.next_level >= 0:
         raise StoreNotFoundError(f"{results.place.name}: is not finished; call solve again, or run its batch, to continue")
-    with _as_damage(f"{folder}/{store}"):
+    return results
+
+
+def _opened(folder: Folder, results: SolutionStore, dag: Dag) -> Solution:
+    with _as_damage(f"{folder}/{results.name}"):
         content = results.manifest["content"]
         own = [part for part in _USERS_OWN if content[part] != "none"]
         if own or content["human_params"] is not None:

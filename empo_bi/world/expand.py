@@ -40,12 +40,13 @@ from empo_bi.world.joint_actions import (
     prepare,
     read_intents,
 )
-from empo_bi.world.key_layout import KEYS_COME_FROM, Expansion, as_keys, for_kernels
+from empo_bi.world.key_layout import KEYS_COME_FROM, Expansion, as_keys, for_kernels, most_successors
 from empo_bi.world.tables import FIELD_RECORD, IntArray, Tables
 from empo_bi.world.turn_order import play, play_certain
 
 # Codes of errors that stop a block: negative numbers far from any that ask for more room.
-BAD_KEY, TOO_MANY_OUTCOMES = -(1 << 60), -(1 << 61)
+BAD_KEY, TOO_MANY_OUTCOMES, TOO_MANY_SUCCESSORS = -(1 << 60), -(1 << 61), -(1 << 62)
+NO_LIMIT = 1 << 62
 FEW_OUTCOMES = 32  # up to this many, equal outcomes are found by comparing, beyond by hashing
 
 
@@ -65,10 +66,16 @@ def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
         If a step has more outcomes than can be listed.
     """
     keys, profiles = as_keys(tables.n_words, key_SW), for_kernels(profile_JN, np.int64)
-    count_SJ, key_KW, prob_K, n, s = expand_block(tables.world, tables.chances, keys, profiles)
+    most = most_successors(tables.n_words) if len(keys) == 1 else NO_LIMIT
+    count_SJ, key_KW, prob_K, n, s = expand_block(tables.world, tables.chances, keys, profiles, most)
     if n == BAD_KEY:
         raise InvalidStateError(
             f"key {keys[s].tolist()}, number {s} of the block, is not a state of this world; {KEYS_COME_FROM}"
+        )
+    if n == TOO_MANY_SUCCESSORS:
+        raise WorldTooLargeError(
+            f"the successors of one state under its {len(profiles):,} action profiles take over 256 MB; use fewer agents, "
+            "or fewer random events"
         )
     if n == TOO_MANY_OUTCOMES:
         raise WorldTooLargeError(
@@ -80,7 +87,7 @@ def expand(tables: Tables, key_SW: KeyArray, profile_JN: IntArray) -> Expansion:
 
 @kernel
 def expand_block(  # type: ignore[no-untyped-def]
-    world: IntArray, chances: FloatArray, key_SW: KeyArray, profile_JN: IntArray
+    world: IntArray, chances: FloatArray, key_SW: KeyArray, profile_JN: IntArray, most_successors: int
 ):
     n_states, n_words = key_SW.shape
     n_profiles = profile_JN.shape[0]
@@ -100,6 +107,8 @@ def expand_block(  # type: ignore[no-untyped-def]
             return count_SJ, key_KW, prob_K, wanted, s
         if s < n_states:
             capacity = 2 * (capacity + wanted)
+            if capacity > most_successors:
+                return count_SJ, key_KW, prob_K, TOO_MANY_SUCCESSORS, s
             key_KW, prob_K = grown_keys(key_KW, n, capacity), grown_probs(prob_K, n, capacity)
             n_slots = slots.size
             while n_slots < 2 * wanted:

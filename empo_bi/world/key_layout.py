@@ -57,6 +57,11 @@ class Expansion(NamedTuple):
     prob_K: FloatArray
 
 
+def most_successors(n_words: int) -> int:
+    """Of one state, under all profiles together: 256 MB of keys and probabilities. A world with more has no second level."""
+    return (1 << 28) // (8 * (n_words + 1))
+
+
 def as_keys(n_words: int, key_SW: KeyArray) -> KeyArray:
     """Keys as the kernels need them: (S, W), uint64, contiguous, writable (read-only arrays would compile again)."""
     keys = for_kernels(key_SW, np.uint64)

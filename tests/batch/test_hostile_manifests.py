@@ -12,7 +12,7 @@ from batch.batches import run_here
 from command_line import invoke
 from store.forging import manifest_of_run
 
-from empo_bi import DamagedStoreError, open_solution
+from empo_bi import DamagedStoreError, StoreMismatchError, open_solution
 from empo_bi.batch.batch import failure_lines
 from empo_bi.solving.run_manifest_rules import _is_plain, _is_text
 from empo_bi.store.small_files import Folder
@@ -133,14 +133,68 @@ def test_leftovers_that_are_none_of_ours_are_no_trouble(finished: Path, tmp_path
     assert (tmp_path / "elsewhere" / "mine.txt").read_text() == "mine"
 
 
+CHANGED_SUMMARIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "parameters": ("params", {"zeta": 2.0}),
+    "V_r": ("columns", {"V_r": -1.0}),
+    "V_r as an integer": ("columns", {"V_r": -1}),
+    "V_r as a text": ("columns", {"V_r": "-1"}),
+    "no V_r": ("columns", {"V_r": None}),
+    "states": ("columns", {"states": 396}),
+}
+
+
 @pytest.mark.parametrize("keep", ["values", "summary"])
-@pytest.mark.parametrize("change", ["params", "columns"])
-def test_a_summary_is_that_of_its_solution(keep: str, change: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", CHANGED_SUMMARIES)
+def test_a_summary_is_that_of_its_solution(keep: str, case: str, tmp_path: Path) -> None:
     """Even without a checksum, as earlier versions wrote it."""
     run_here({"worlds": "basics/first_steps", "steps": 2, "keep": keep}, tmp_path)
     (run,) = (tmp_path / "runs").iterdir()
     manifest = manifest_of_run(run)
-    manifest[change] |= {"zeta": 2.0} if change == "params" else {"V_r": -1.0}
+    change, values = CHANGED_SUMMARIES[case]
+    manifest[change] |= values
     (run / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(DamagedStoreError, match="other parameters, or another V_r at the start"):
+    problem = "another V_r at the start|its summary is of 396 states|different numbers of states"
+    with pytest.raises((DamagedStoreError, StoreMismatchError), match=problem):
         open_solution(run, progress=False)
+    if keep == "values":
+        assert invoke("verify", tmp_path).exit_code == 1
+
+
+def test_verify_holds_a_summary_to_its_solution(tmp_path: Path) -> None:
+    run_here({"worlds": "asymmetric_freeing", "steps": 2, "keep": "values"}, tmp_path)
+    (run,) = (tmp_path / "runs").iterdir()
+    assert invoke("verify", run).exit_code == 0
+    manifest = manifest_of_run(run)
+    manifest["columns"] |= {"pi_r_still": 5.0, "X_h_1": 7.0}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    found = invoke("verify", run)
+    assert found.exit_code == 1
+    assert "its summary says pi_r_still 5.0" in found.output
+    assert "its summary says X_h_1 7.0" in found.output
+
+
+@pytest.mark.parametrize("change", ["world", "states", "store"])
+def test_no_states_are_found_again_for_another_world_than_that_of_the_solution(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small folder could otherwise name a world that takes all memory."""
+    run_here({"worlds": "basics/first_steps", "steps": 2, "keep": "values"}, tmp_path)
+    (run,) = (tmp_path / "runs").iterdir()
+    (solution,) = run.glob("solution-*")
+    manifest = manifest_of_run(run)
+    if change == "world":
+        manifest["world"]["mapping"]["max_steps"] = 60
+        manifest["columns"] |= {"states": 10**9, "bodies": 10**9}
+    elif change == "states":
+        manifest["columns"]["states"] += 1
+    else:
+        manifest["store"] = None
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+    def enumerated(*arguments: object, **options: object) -> None:
+        raise AssertionError("the states of some world are found")
+
+    monkeypatch.setattr("empo_bi.solving.opening.enumerate_dag", enumerated)
+    with pytest.raises((StoreMismatchError, DamagedStoreError), match=r"not one of its world|different numbers|has none"):
+        open_solution(solution, progress=False)
+    assert "should not happen" not in invoke("verify", run).output

@@ -488,3 +488,18 @@ def test_doors_and_things_in_hands_are_events() -> None:
     assert not start.carries(0, "key")[0]
     assert repr(events.carries(1, "key")) == "carries(1, 'key')"
     assert repr(events.door_open((2, 1))) == "door_open((2, 1))"
+
+
+def test_packed_bodies_are_read_once_for_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map with thousands of cells has as many goals, and reading is what takes the time."""
+    solution = solve(load_world("mirror_freeing", max_steps=3), progress=False)
+    known, calls = solution.goals[solution.humans[0]], list[object]()
+    heads = type(solution.dag.levels).heads
+
+    def counted(levels: Any) -> Any:
+        calls.append(levels)
+        return heads(levels)
+
+    monkeypatch.setattr(type(solution.dag.levels), "heads", counted)
+    assert len(probability_by_time(solution, known)) == len(known) > 5
+    assert len(calls) == 1

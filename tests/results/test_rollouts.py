@@ -102,7 +102,7 @@ def test_goals_are_attained_as_often_as_is_likely(solution: Solution) -> None:
 def test_who_is_freed_first() -> None:
     solution, n = solved("mirror_freeing", 9, beta_r=5.0), 4000
     rocks = [events.thing_gone("rock", (2, 2)), events.thing_gone("rock", (6, 2))]
-    indicators = [events.indicator_of(rock, solution.dag) for rock in rocks]
+    indicators = events.indicators_of(rocks, solution.dag)
     rollouts = solution.rollouts(n, seed=2)
     when_EN = np.full((2, n), 99)
     for t in reversed(range(10)):

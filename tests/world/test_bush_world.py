@@ -149,6 +149,16 @@ def test_a_step_with_too_many_outcomes_is_refused() -> None:
         world.transition_probabilities(world.initial_state(), [SOUTH] * 25)
 
 
+def test_a_state_whose_successors_take_too_much_memory_is_refused() -> None:
+    """Before any memory is taken: 5^9 profiles with up to 2^8 outcomes each."""
+    row = " ".join(["Hu", "01"] * 8)
+    world = load_world(
+        {"map": "\n".join([" ".join(["01"] * 15 + ["Ro"]), row, " ".join(["01"] * 16)]), "B": 2, "max_steps": 1}
+    )
+    with pytest.raises(WorldTooLargeError, match="its 1,953,125 action profiles take over 256 MB; use fewer players"):
+        enumerate_dag(world, progress=False)
+
+
 # --- the contract -----------------------------------------------------------------------------------------------------
 
 

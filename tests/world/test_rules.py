@@ -152,6 +152,16 @@ def test_thousands_of_outcomes_are_merged_by_hashing() -> None:
     assert straight == pytest.approx([0.5**8])
 
 
+def test_a_state_whose_successors_take_too_much_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = load_quietly({"map": walled(" / ".join([".. Ay Un .. "] * 4)), "max_steps": 5})
+    ahead = world.expand(world.initial_key, np.full((1, 4), 3)).key_KW
+    assert len(world.expand(ahead).prob_K) > 500
+    monkeypatch.setattr("empo_bi.world.expand.most_successors", lambda n_words: 500)
+    with pytest.raises(WorldTooLargeError, match="its 256 action profiles take over 256 MB; use fewer agents, or fewer"):
+        world.expand(ahead)
+    assert len(world.expand(np.repeat(ahead, 2, axis=0)).prob_K) > 1000  # a block is as large as its maker wants
+
+
 def test_too_many_outcomes_of_one_step_are_an_error_and_not_a_crash() -> None:
     rows = " / ".join([".. Ay Un .. "] * 16)
     world = load_quietly({"map": walled(rows), "max_steps": 5})

@@ -16,7 +16,7 @@ from empo_bi.errors import InvalidStateError, WorldTooLargeError
 from empo_bi.runtime.jit import inlined, kernel, rule
 from empo_bi.types import FloatArray, IndexArray, KeyArray
 from empo_bi.world.bush.packing import BushLayout
-from empo_bi.world.key_layout import KEYS_COME_FROM, Expansion, as_keys, for_kernels
+from empo_bi.world.key_layout import KEYS_COME_FROM, Expansion, as_keys, for_kernels, most_successors
 
 ACTIONS = ("north", "west", "south", "east", "pass")
 STEPS_XY = ((0, -1), (-1, 0), (0, 1), (1, 0), (0, 0))
@@ -78,6 +78,10 @@ def expand(tables: Tables, n_words: int, key_SW: KeyArray, profile_JN: IndexArra
     if problem == TOO_MANY:
         raise WorldTooLargeError(
             f"one step of state number {s} of the block has over {MAX_OUTCOMES:,} outcomes; use fewer humans"
+        )
+    if len(keys) == 1 and count_SJ.sum(dtype=np.int64) > most_successors(n_words):
+        raise WorldTooLargeError(
+            f"the successors of one state under its {len(profiles):,} action profiles take over 256 MB; use fewer players"
         )
     if problem:
         raise InvalidStateError(
