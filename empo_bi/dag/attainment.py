@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.users_goals import UsersGoals
+from empo_bi.dag.users_goals import UsersGoals, has_a_list, said_at_first
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.types import ByteArray, KeyArray
 from empo_bi.world.as_model import Model
@@ -112,8 +112,29 @@ def fixed_goals(generator: Any, humans: list[int], model: Model) -> FixedGoals |
     return _fixed_elsewhere(generator, humans, model)
 
 
+@dataclass(frozen=True)
+class _Recognised:
+    """What was found out about a generator of another package, as long as it says the same in the initial state."""
+
+    generator: Any
+    said: list[Any]
+    fixed: FixedGoals | None
+
+
 def _fixed_elsewhere(generator: Any, humans: list[int], model: Model) -> FixedGoals | None:
-    """The same for generators of other packages, if all humans have equally many goals."""
+    """The same for generators of other packages; the world remembers the last one, which takes thousands of questions."""
+    if model.grid is None or not has_a_list(generator):
+        return None
+    known, said = getattr(model.grid, "_recognised_goals", None), said_at_first(generator, humans, model)
+    if known is None or known.generator is not generator or known.said != said:
+        known = _Recognised(generator, said, _recognised(generator, humans, model))
+        model.grid._recognised_goals = known
+    found: FixedGoals | None = known.fixed
+    return found
+
+
+def _recognised(generator: Any, humans: list[int], model: Model) -> FixedGoals | None:
+    """The goals of a generator that yields the same everywhere, if all humans have equally many."""
     asked = UsersGoals(model)
     found = [asked.fixed_yield(generator, human) for human in humans]
     if any(known is None for known in found) or len({len(known or ()) for known in found}) != 1:

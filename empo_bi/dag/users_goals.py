@@ -57,18 +57,29 @@ class UsersGoals:
     def fixed_yield(self, generator: Any, human: int) -> list[tuple[Any, float]] | None:
         """What somebody else's generator yields for a human everywhere; None if that may differ between states.
 
-        It counts as fixed if it has the attributes of a generator with a list (``goal_coords`` and ``n_goals``, or
-        ``goals`` and ``weights``), and yields the same in all states that it is asked about.
+        It counts as fixed if it has a list, and yields the same in all states that it is asked about.
         """
-        if isinstance(generator, PossibleGoalGenerator) or self._model.grid is None:  # ours are known by their class
-            return None
-        if not any(all(hasattr(generator, name) for name in names) for names in _LISTS):
-            return None
         first, *others = (list(generator.generate(state, human)) for state in self._probes)
         return first if first and all(other == first for other in others) else None
 
 
 _LISTS = (("goal_coords", "n_goals"), ("goals", "weights"))
+
+
+def has_a_list(generator: Any) -> bool:
+    """Whether a generator is another package's, with the attributes of one that yields the same everywhere."""
+    is_ours = isinstance(generator, PossibleGoalGenerator)  # and known by its class
+    return not is_ours and any(all(hasattr(generator, name) for name in names) for names in _LISTS)
+
+
+def said_at_first(generator: Any, humans: list[int], model: Model) -> list[Any]:
+    """What a generator yields for each human in the initial state: enough to see that somebody has changed its goals."""
+    state = model.initial_state()
+    return [
+        (human, type(goal), goal, weight, _target(goal))
+        for human in humans
+        for goal, weight in generator.generate(state, human)
+    ]
 
 
 def _target(goal: Any) -> tuple[int, int, int, int] | None:

@@ -28,6 +28,7 @@ Picture = npt.NDArray[np.uint8]  # (height, width, 3)
 NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
 NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
 NOT_PART_OF_A_WORLD |= {"_profiles", "_present_state", "_digest_of_arrays"}  # what array worlds remember, and where they are
+NOT_PART_OF_A_WORLD |= {"_recognised_goals"}  # of other packages, on worlds with a map
 
 
 class PythonModel:
