@@ -56,7 +56,7 @@ class Pipeline:
         storage, resources = storage or Storage(), resources or Resources()
         check_storage(storage)
         check_function("level_fct", level_fct, "a function of a state")
-        problem = Problem.of(world, params, roles or Roles())
+        problem = Problem.of(world, params, roles or Roles(), dag if isinstance(dag, Dag) else None)
         resources.budget.check_base("solving")
         if dag is not None:
             check_dag(dag, world, problem.world_key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from empo_bi.dag.dag import Dag
 from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
@@ -40,8 +41,8 @@ class Problem:
     world_key: tuple[str, int | None] | None
 
     @classmethod
-    def of(cls, world: World, params: Sequence[Params], roles: Roles) -> Problem:
-        """Check who is who, and fill in what the world says of it."""
+    def of(cls, world: World, params: Sequence[Params], roles: Roles, dag: Dag | None = None) -> Problem:
+        """Check who is who, and fill in what the world says of it. A DAG may know the world's key already."""
         model = as_model(world)
         if not isinstance(roles.phase_2, bool):
             raise TypeError(f"phase_2={roles.phase_2!r}; give True or False")
@@ -52,7 +53,8 @@ class Problem:
         prior, human_params = None, roles.human_params
         if roles.prior is not None:
             prior, human_params = checked_prior(roles.prior, world, humans, generator)
-        key = world_key(world)
+        is_known = dag is not None and dag.world is world and dag.snapshot is not None and dag.snapshot.is_of(world)
+        key = dag.world_key if dag is not None and is_known else world_key(world)
         return cls(model, list(params), humans, robots, generator, prior, human_params, roles.phase_2, key)
 
     @property

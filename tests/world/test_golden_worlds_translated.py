@@ -17,6 +17,7 @@ from empo_bi.errors import TranslationError
 
 FEW, MORE = 400, 6_000  # transitions that the Python path may ask for
 QUICK = ("own_", "jobst_", "trivial")  # worlds that have all kinds of objects among them; the others take long together
+TOO_LARGE = {"berkin_challenges__asymmetric_trolley"}  # 117,649 profiles: one step takes the Python path many minutes
 REFUSED: dict[str, str] = {}  # worlds that are not translated, and why
 DISCOUNTS = {"gamma_h": 0.95, "gamma_r": 0.9}
 
@@ -29,7 +30,7 @@ def most_steps(path: Path, n_lines: int) -> int:
 def cases() -> list[Any]:
     """(name, steps): few steps of each world, and more where there is time."""
     found = []
-    for name, path in sorted({path.stem: path for path in golden_files()}.items()):
+    for name, path in sorted({path.stem: path for path in golden_files() if path.stem not in TOO_LARGE}.items()):
         for steps in sorted({most_steps(path, FEW), most_steps(path, MORE)}):
             is_slow = not name.startswith(QUICK) or steps > most_steps(path, FEW)
             found.append(pytest.param(name, steps, id=f"{name} {steps}", marks=[pytest.mark.slow] * is_slow))
@@ -48,7 +49,7 @@ def wrapped(name: str, steps: int) -> StandIn:
 
 
 def tables(env: StandIn) -> dict[str, dict[Any, Any]]:
-    """Everything that both documented functions return, flat: (state, human, goal) or (state, profile) -> number or array."""
+    """What both documented functions return, flat: (state, human, goal) or (state, profile) -> number or array."""
     humans, robots = env.human_agent_indices, env.robot_agent_indices
     prior, Vh = compute_human_policy_prior(
         env, humans, gamma_h=DISCOUNTS["gamma_h"], return_Vh=True, use_float16=False, quiet=True
