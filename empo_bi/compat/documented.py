@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from empo_bi.compat.archives import archive_as_documented, check_archive_files
 from empo_bi.compat.attainment_cache import AttainmentCache
 from empo_bi.compat.dag_at_hand import dag_at_hand, snapshot_before
 from empo_bi.compat.switches import Folder, ProgressCallback, Switches, in_our_words
@@ -242,6 +243,8 @@ def _reset(world: World) -> None:
 
 def _solved(given: World, switches: Switches, params: Params, roles: Roles, holders: Iterable[object]) -> Solution:
     """The solution, over a DAG that one of the holders has, or a new one."""
+    if switches.archive_dir is not None:
+        check_archive_files(switches.archive_dir)
     _reset(given)  # first: what it was asked last may be part of its attributes
     switches.tell_of_levels()
     dag = dag_at_hand(switches, holders)
@@ -251,6 +254,8 @@ def _solved(given: World, switches: Switches, params: Params, roles: Roles, hold
         _reset(given)
         snapshot.learn(switches.world_model)
         solution.dag.snapshot = snapshot
+    if switches.archive_dir is not None:
+        archive_as_documented(solution, switches.archive_dir, phase_2=roles.phase_2)
     return solution
 
 
