@@ -98,9 +98,11 @@ class MultiGridEnv(BaseModel):
 
     def __init__(self, config_file: str, *, partial_obs: bool = False, actions_set: type | None = None) -> None:
         mapping = to_mapping(load_world(config_file).world_spec)
-        self._build(mapping, RulesOfFile(mapping), mapping["max_steps"])
+        rules = RulesOfFile(mapping)
+        self._build(mapping, rules, mapping["max_steps"], [goal.rectangle for goal in rules.layout.goals])
 
-    def _build(self, mapping: Mapping[str, Any], rules: Any, max_steps: int, *, has_goals: bool = True) -> None:
+    def _build(self, mapping: Mapping[str, Any], rules: Any, max_steps: int, corners: Sequence[Sequence[int]]) -> None:
+        """``corners`` has (x1, y1, x2, y2) of each goal."""
         self._rules, layout = rules, rules.layout
         self.width, self.height, self.max_steps = layout.width, layout.height, max_steps
         self.stumble_probability = float(mapping.get("stumble_probability", 0.5))
@@ -112,8 +114,7 @@ class MultiGridEnv(BaseModel):
         self.human_agent_indices, self.robot_agent_indices = self._rules.humans, self._rules.robots
         self._mobile_objects: list[Any] = []
         self.reset()
-        if has_goals and layout.goals:
-            corners = [(g.x1, g.y1, g.x2, g.y2) for g in layout.goals]
+        if corners:
             goals = [four[:2] if four[:2] == four[2:] else four for four in corners]
             self.possible_goal_generator = FileGoalGenerator(self, goals)
 

@@ -22,7 +22,8 @@ class StandIn(MultiGridEnv):
 
     def __init__(self, mapping: Mapping[str, Any], *, has_goals: bool = True) -> None:
         rules = parse(mapping)
-        self._build(mapping, rules, rules.layout.max_steps, has_goals=has_goals)
+        corners = [(goal.x1, goal.y1, goal.x2, goal.y2) for goal in rules.layout.goals if has_goals]
+        self._build(mapping, rules, rules.layout.max_steps, corners)
 
     @property
     def _oracle(self) -> OracleWorld:

@@ -273,7 +273,7 @@ def _solution(switches: Switches, params: Params, roles: Roles, dag: Dag | None,
     with in_our_words():
         pipeline = Pipeline.of(
             switches.world_model, [params], roles, switches.storage(elsewhere=elsewhere), switches.resources(), dag=dag,
-            level_fct=switches.level_fct,
+            level_fct=switches.level_fct, known_key=None if dag is None else dag.world_key,
         )  # fmt: skip
         return pipeline.solutions()[0]
 
