@@ -7,6 +7,7 @@ these names stand for the arrays that the documented functions leave in that fol
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_objects import sorted_order
 from empo_bi.dag.python_world import LevelFunction, level_of
 from empo_bi.dag.world_fingerprint import world_key
-from empo_bi.errors import StoreMismatchError
+from empo_bi.errors import StoreMismatchError, TooManyStatesError
 from empo_bi.results.chain import documented_order
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.ordinary_files import open_without_links, path_inside
@@ -180,9 +181,12 @@ class _FolderArchive:
                 f"{self._folder}: does not say which world its rows belong to, since it is older than this version, or its "
                 "world is written in Python; solve the world again with the same archive_dir"
             )
-        world = remembered_world(mapping, str(self._folder))
-        dag = enumerate_dag(world, progress=False)
-        if world_key(world) != (content["world"], content["horizon"]) or dag.level_sizes != content["level_sizes"]:
+        world, is_same = remembered_world(mapping, str(self._folder)), False
+        if world_key(world) == (content["world"], content["horizon"]):
+            with contextlib.suppress(TooManyStatesError):  # than there are values: no archive makes us look for more
+                dag = enumerate_dag(world, max_states=max(1, sum(content["level_sizes"])), progress=False)
+                is_same = dag.level_sizes == content["level_sizes"]
+        if not is_same:
             raise self._levels.damaged("the metadata of the store: its world is another one than that of its values")
         return dag
 
