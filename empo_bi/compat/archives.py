@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 import numpy as np
 
@@ -27,9 +27,12 @@ from empo_bi.runtime.ordinary_files import open_without_links, path_inside
 from empo_bi.runtime.progress import say
 from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.store.solution_folders import ARCHIVES
-from empo_bi.store.value_lines import GoalOf, Slice, append_level, check_end, check_kind, name_of, read_levels
+from empo_bi.store.value_lines import GoalOf, Slice, Value, append_level, check_end, check_kind, name_of, read_levels
 from empo_bi.types import Array, Json
 from empo_bi.world.as_model import as_model
+from empo_bi.world.model import State
+
+Values = MutableSequence[Value] | MutableMapping[State, Value]  # by number, or by state
 
 # By file: the folder of the documented functions' archive, and the array there.
 _ARRAYS = {
@@ -64,7 +67,7 @@ def detect_archivable_levels(current: int, max_successor_levels: Mapping[int, in
 
 
 def archive_value_slices(
-    values: MutableSequence[Any] | MutableMapping[Any, Any], states: Sequence[Any], level_fct: LevelFunction,
+    values: Values, states: Sequence[State], level_fct: LevelFunction,
     archivable_levels: Iterable[int], filepath: str | os.PathLike[str], return_values: bool = True, quiet: bool = False,
     archive_dir: str | os.PathLike[str] | None = None,
 ) -> None:  # fmt: skip
@@ -105,11 +108,11 @@ def archive_value_slices(
                 say(f"level {level}: values of {len(numbers):,} states are in {path}")
 
 
-def _of(values: Any, key: Any) -> object:
+def _of(values: Values, key: State) -> Value:
     return values.get(key) if isinstance(values, Mapping) else values[key]
 
 
-def _empty(values: MutableSequence[Any] | MutableMapping[Any, Any], keys: Iterable[Any]) -> None:
+def _empty(values: Values, keys: Iterable[State]) -> None:
     for key in keys:
         if _of(values, key) is not None:
             values[key] = type(values[key])() if isinstance(values[key], dict | list) else None
@@ -120,7 +123,7 @@ def _empty(values: MutableSequence[Any] | MutableMapping[Any, Any], keys: Iterab
 
 def load_archived_value_slices(
     filepath: str | os.PathLike[str], goals: Iterable[object] | None = None
-) -> Iterator[tuple[int, list[int], list[Any]]]:
+) -> Iterator[tuple[int, list[int], list[Value]]]:
     """Archived values, level by level: ``(level, state_indices, [value per state])``; nothing if there is no such archive.
 
     Parameters
@@ -197,7 +200,7 @@ class _FolderArchive:
             named = {} if known is None else {name_of(goal): goal for goals in known.goals for goal in goals}
         return lambda name: named.get(name, name)
 
-    def _entries(self, value_S: Array, goal_of: GoalOf) -> list[Any]:
+    def _entries(self, value_S: Array, goal_of: GoalOf) -> list[Value]:
         if value_S.ndim == 1:
             return [[value] for value in value_S.tolist()]
         goals = [[goal_of(name) for name in names] for names in self._manifest["goals"]]
@@ -223,7 +226,7 @@ def archive_as_documented(solution: Solution, archive_dir: str | os.PathLike[str
 
     For a world on a map the folder is enough. Files of an earlier run go.
     """
-    tables: dict[str, Callable[[], Mapping[Any, Any]]] = {"vh_values.pkl": lambda: solution.Vh}
+    tables: dict[str, Callable[[], Mapping[State, Value]]] = {"vh_values.pkl": lambda: solution.Vh}
     if phase_2:
         tables = {
             "vhe_values.pkl": lambda: solution.Vhe,
@@ -237,7 +240,7 @@ def archive_as_documented(solution: Solution, archive_dir: str | os.PathLike[str
             _write(solution.dag, table(), path)
 
 
-def _write(dag: Dag, table: Mapping[Any, Any], path: Path) -> None:
+def _write(dag: Dag, table: Mapping[State, Value], path: Path) -> None:
     states, place_N = documented_order(dag)
     with open_without_links(path, "wb") as file:
         for t, value in reversed(list(enumerate(dag.level_values))):

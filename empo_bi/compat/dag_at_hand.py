@@ -21,6 +21,8 @@ from empo_bi.world.as_model import as_model
 from empo_bi.world.model import State, Transitions, World
 from empo_bi.world.python_model import PythonModel
 
+Row = tuple[Sequence[int], Sequence[float], Sequence[int]]  # profile, probabilities, numbers of successors
+
 LEAST_CHECKS, ONE_IN = 300, 20  # transitions of a _dag_cache that the world is asked for
 N_TERMINAL = 50
 _TOLERANCE = 1e-9
@@ -71,7 +73,7 @@ class _CachedModel(PythonModel):
         rows = self._transitions[self._number[state]]
         return self.row(rows[sum(a * self.n_actions**i for i, a in enumerate(profile))]) if rows else None
 
-    def row(self, row: Any) -> Transitions:
+    def row(self, row: Row) -> Transitions:
         """A triple (profile, probabilities, successors) as pairs."""
         return [(float(p), self.states[i]) for p, i in zip(row[1], row[2], strict=True)]
 

@@ -21,7 +21,8 @@ from empo_bi.world.model import World
 from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, deep_copy_of
 
 Path = tuple[str, ...]  # names of attributes, keys and places, from the world down
-Tree = str | dict[str, Any]  # a digest, or the parts of an object, list or dictionary
+Parts = dict[str, Any]  # attributes and the like, by name
+Tree = str | Parts  # a digest, or the parts of an object, list or dictionary
 
 N_WATCHED = 60  # states about which a copy is asked, to see which attributes it reads
 _DEEPEST, _LARGEST = 8, 2_000  # parts below, or lists with more elements, have one digest
@@ -71,7 +72,7 @@ def _parts(world: World, traces: Set[Path] = frozenset()) -> Tree:
     return _Walk().parts_of({"": type(world), **found}, [world])
 
 
-def _attributes(thing: object) -> dict[str, Any]:
+def _attributes(thing: object) -> Parts:
     state = object.__getstate__(thing)  # attributes, or a pair of attributes and slots
     parts = state if isinstance(state, tuple) else (state,)
     return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
@@ -81,12 +82,12 @@ class _Walk:
     """Goes through the parts of an object; functions and classes have one digest each, computed once."""
 
     def __init__(self) -> None:
-        self._code: dict[Any, str] = {}
+        self._code: dict[object, str] = {}
 
-    def parts_of(self, things: Mapping[str, Any], above: list[Any]) -> Tree:
+    def parts_of(self, things: Mapping[str, object], above: list[object]) -> Tree:
         return {name: self._tree(value, above) for name, value in things.items()}
 
-    def _tree(self, thing: Any, above: list[Any]) -> Tree:
+    def _tree(self, thing: object, above: list[object]) -> Tree:
         if any(thing is one for one in above):
             return "above"  # an agent that knows its world, say
         inside = None if len(above) > _DEEPEST else _inside(thing)
@@ -94,7 +95,7 @@ class _Walk:
             return self._digest(thing)
         return self.parts_of({"": type(thing), **inside}, [*above, thing])
 
-    def _digest(self, thing: Any) -> str:
+    def _digest(self, thing: object) -> str:
         if isinstance(thing, bool | int | float | str | None):
             return f"{type(thing).__name__} {thing!r}"
         try:
@@ -105,7 +106,7 @@ class _Walk:
             return f"{type(thing).__qualname__} at {id(thing)}"  # it is another one if it is replaced
 
 
-def _inside(thing: Any) -> dict[str, Any] | None:
+def _inside(thing: object) -> Parts | None:
     """The parts of a list, of a dictionary with names, or of an object of a user's own class; None for all else.
 
     Other dictionaries and tuples have one digest: they are caches and states, not places where a world keeps its rules.
@@ -149,7 +150,7 @@ def _names_read_by(world: World) -> set[str]:
 def _watched(kind: Any, read: set[str]) -> type:
     """A class like ``kind`` whose objects tell which attributes are read."""
 
-    def watch(self: object, name: str) -> Any:
+    def watch(self: object, name: str) -> object:
         read.add(name)
         return kind.__getattribute__(self, name)
 

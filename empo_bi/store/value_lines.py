@@ -27,14 +27,16 @@ import numpy as np
 from empo_bi.errors import DamagedStoreError, StoreMismatchError
 from empo_bi.runtime.ordinary_files import refuse_link
 from empo_bi.runtime.wording import short_repr
-from empo_bi.types import Json
+from empo_bi.types import Array, Json
 
 FORMAT, VERSION = "empo_bi values", 1
 LONGEST_LINE = 1 << 28  # bytes; a level of ten million states has a shorter header
 _NOT_A_NUMBER = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
 
-Slice = tuple[int, list[int], list[Any]]  # level, numbers of its states, a value for each
+Value = Any  # of a state: numbers, and lists, tuples, dictionaries and arrays of them
+Written = Any  # the same in JSON
+Slice = tuple[int, list[int], list[Value]]  # level, numbers of its states, a value for each
 GoalOf = Callable[[str], object]  # what stands for a goal of this name
 
 
@@ -75,7 +77,7 @@ def _line(record: object) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def _written(value: Any) -> Any:
+def _written(value: Value) -> Written:
     """A value as JSON; floats are written so that they are read as the same number."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -97,13 +99,13 @@ def _written(value: Any) -> Any:
     )
 
 
-def _written_array(array: Any) -> Json:
+def _written_array(array: Array) -> Json:
     if array.dtype.name not in _DTYPES:
         raise TypeError(f"an array of {array.dtype} cannot be archived; expected numbers")
     return {"array": array.dtype.name, "shape": list(array.shape), "values": [_written(x) for x in array.ravel().tolist()]}
 
 
-def _pairs(table: Mapping[Any, Any]) -> list[Any]:
+def _pairs(table: Mapping[Value, Value]) -> list[Written]:
     pairs = [[_written_key(key), _written(value)] for key, value in table.items()]
     names = [key["goal"] for key, _ in pairs if isinstance(key, dict) and "goal" in key]
     if len(set(names)) < len(names):
@@ -114,7 +116,7 @@ def _pairs(table: Mapping[Any, Any]) -> list[Any]:
     return pairs
 
 
-def _written_key(key: Any) -> Any:
+def _written_key(key: Value) -> Written:
     return {"goal": name_of(key)} if callable(getattr(key, "is_achieved", None)) else _written(key)
 
 
@@ -151,7 +153,7 @@ def _first_line(file: IO[bytes], path: Path) -> None:
         )
 
 
-def _record(file: IO[bytes], path: Path, *, is_first: bool = False) -> Any:
+def _record(file: IO[bytes], path: Path, *, is_first: bool = False) -> Written:
     line = file.readline(LONGEST_LINE)
     if not line and is_first:
         return None
@@ -170,7 +172,7 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _checked_header(header: Any, path: Path) -> tuple[int, list[int]]:
+def _checked_header(header: Written, path: Path) -> tuple[int, list[int]]:
     fields = {FORMAT, "level_value", "num_states", "state_indices"}
     if not isinstance(header, dict) or header.keys() != fields or header[FORMAT] != VERSION:
         raise _damaged(path, f"{short_repr(header)} is not the header of a level, version {VERSION}")
@@ -181,7 +183,7 @@ def _checked_header(header: Any, path: Path) -> tuple[int, list[int]]:
     return level, numbers
 
 
-def _read(written: Any, goal_of: GoalOf, path: Path) -> Any:
+def _read(written: Written, goal_of: GoalOf, path: Path) -> Value:
     """The value that a record stands for."""
     try:
         return _value(written, goal_of)
@@ -189,7 +191,7 @@ def _read(written: Any, goal_of: GoalOf, path: Path) -> Any:
         raise _damaged(path, f"a record does not make sense ({type(error).__name__}: {error})") from error
 
 
-def _value(written: Any, goal_of: GoalOf) -> Any:
+def _value(written: Written, goal_of: GoalOf) -> Value:
     if isinstance(written, list):
         return [_value(part, goal_of) for part in written]
     if not isinstance(written, dict):
