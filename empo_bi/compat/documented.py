@@ -223,6 +223,8 @@ def compute_robot_policy(
     )  # fmt: skip
     holders = [getattr(human_policy_prior, "solution", None), sliced_cache, getattr(given, "_attainment_cache", None)]
     solution = _solved(given, switches, params, roles, holders)
+    if getattr(given, "_attainment_cache", None) is None and solution.model.packed is None:
+        _leave_on(given, AttainmentCache(solution.blocks, solution.goal_columns), None)  # for the next call
     return _one_or_all(
         solution.robot_policy,
         *([solution.Vr, solution.Vhe] if return_values else []),

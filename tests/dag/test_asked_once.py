@@ -92,6 +92,13 @@ def test_two_phases_and_a_sweep_take_one_enumeration(switches: dict[str, Any], o
     assert prior(state, 0).tolist() == expected[0](state, 0).tolist()
 
 
+def test_a_sweep_of_phase_2_alone_takes_one_enumeration(one_enumeration: int) -> None:
+    env = environment()
+    for beta in (1.0, 5.0):
+        compute_robot_policy(env, HUMANS, ROBOTS, beta_r=beta, quiet=True)
+    assert StandIn.calls["transitions"] <= one_enumeration
+
+
 def test_a_level_function_written_in_the_loop_does_no_harm_and_another_one_is_another_dag(one_enumeration: int) -> None:
     env = environment()
     for _ in range(2):
