@@ -9,7 +9,7 @@ PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder  # processes that share 
 
 .NOTPARALLEL:  # two targets may install into the same folder
 .PHONY: help same-python demo test test-all lint lint-and-compile format docs clean
-.PHONY: bench bench-full bench-worlds bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled
+.PHONY: bench bench-full bench-worlds bench-dag bench-solve bench-memory bench-plan bench-batch bench-labelled bench-translation
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -104,6 +104,9 @@ bench-batch: $(VENV)/.installed  ## measure a batch against a shell loop of sing
 
 bench-labelled: $(VENV)/.installed  ## look at one level of 23 million states: time, memory (two minutes, 1.8 GB of disk)
 	$(BIN)/python benchmarks/bench_labelled.py
+
+bench-translation: $(VENV)/.installed  ## translate environments of EMPO: a sweep against asking them (two minutes)
+	$(BIN)/python benchmarks/bench_translation.py
 
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

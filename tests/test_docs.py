@@ -45,6 +45,7 @@ MODULES = [
     "empo_bi.planner.plan",
     "empo_bi.solving.opening",
     "empo_bi.report.report",
+    "empo_bi.compat.archives",
     "empo_bi.batch.batch",
     "empo_bi.batch.spec",
     "empo_bi.batch.table",

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from empo_bi.compat.archives import archive_as_documented, check_archive_files
 from empo_bi.compat.attainment_cache import AttainmentCache
+from empo_bi.compat.dag_at_hand import dag_at_hand, snapshot_before
 from empo_bi.compat.switches import Folder, ProgressCallback, Switches, in_our_words
 from empo_bi.dag.dag import Dag
-from empo_bi.dag.levels import MemoryLevels
 from empo_bi.dag.python_objects import as_python_objects
 from empo_bi.dag.python_world import LevelFunction
-from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.errors import StoreMismatchError
 from empo_bi.problem.params import Belief, Params
 from empo_bi.problem.protocols import GoalGenerator
@@ -120,8 +120,7 @@ def compute_human_policy_prior(
     )  # fmt: skip
     switches.check()
     roles = Roles(humans=human_agent_indices, robots=(), goals=possible_goal_generator, phase_2=False)
-    _reset(given)
-    solution = _solved(switches, params, roles)
+    solution = _solved(given, switches, params, roles, [getattr(given, "_attainment_cache", None)])
     cache = _attainment_cache(given, solution)
     _leave_on(given, cache if use_attainment_cache else None, solution.dag if use_disk_slicing else None)
     return _one_or_all(solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else []))
@@ -223,8 +222,9 @@ def compute_robot_policy(
         human_params=Params() if human_policy_prior is None else None,
     )  # fmt: skip
     holders = [getattr(human_policy_prior, "solution", None), sliced_cache, getattr(given, "_attainment_cache", None)]
-    _reset(given)  # first: what it was asked last may be part of its attributes
-    solution = _solved(switches, params, roles, _dag_at_hand(switches, holders))
+    solution = _solved(given, switches, params, roles, holders)
+    if getattr(given, "_attainment_cache", None) is None and solution.model.packed is None:
+        _leave_on(given, AttainmentCache(solution.blocks, solution.goal_columns), None)  # for the next call
     return _one_or_all(
         solution.robot_policy,
         *([solution.Vr, solution.Vhe] if return_values else []),
@@ -243,8 +243,25 @@ def _reset(world: World) -> None:
         reset()
 
 
-def _solved(switches: Switches, params: Params, roles: Roles, dag: Dag | None = None) -> Solution:
+def _solved(given: World, switches: Switches, params: Params, roles: Roles, holders: Iterable[object]) -> Solution:
+    """The solution, over a DAG that one of the holders has, or a new one."""
+    if switches.archive_dir is not None:
+        check_archive_files(switches.archive_dir)
+    _reset(given)  # first: what it was asked last may be part of its attributes
     switches.tell_of_levels()
+    dag = dag_at_hand(switches, holders)
+    snapshot = snapshot_before(switches.world_model, dag)
+    solution = _in_some_folder(switches, params, roles, dag)
+    if snapshot is not None:
+        _reset(given)
+        snapshot.learn(switches.world_model)
+        solution.dag.snapshot = snapshot
+    if switches.archive_dir is not None:
+        archive_as_documented(solution, switches.archive_dir, phase_2=roles.phase_2)
+    return solution
+
+
+def _in_some_folder(switches: Switches, params: Params, roles: Roles, dag: Dag | None) -> Solution:
     try:
         return _solution(switches, params, roles, dag)
     except StoreMismatchError:
@@ -258,7 +275,7 @@ def _solution(switches: Switches, params: Params, roles: Roles, dag: Dag | None,
     with in_our_words():
         pipeline = Pipeline.of(
             switches.world_model, [params], roles, switches.storage(elsewhere=elsewhere), switches.resources(), dag=dag,
-            level_fct=switches.level_fct,
+            level_fct=switches.level_fct, known_key=None if dag is None else dag.world_key,
         )  # fmt: skip
         return pipeline.solutions()[0]
 
@@ -280,17 +297,6 @@ def _leave_on(world: Any, cache: AttainmentCache | None, dag: Dag | None) -> Non
             world._disk_dag = dag
             if callable(getattr(world, "clear_dag_cache", None)):
                 world.clear_dag_cache()
-
-
-def _dag_at_hand(switches: Switches, holders: Iterable[object]) -> Dag | None:
-    """A DAG that an earlier call left behind, if it is one of this world as it is now."""
-    key = world_key(switches.world_model)
-    for dag in (getattr(holder, "dag", None) for holder in holders):
-        if not isinstance(dag, Dag) or key is None or dag.world_key != key or not dag.is_usable:
-            continue
-        if isinstance(dag.levels, MemoryLevels) != switches.use_disk_slicing:
-            return dag
-    return None
 
 
 def dag_of_python_objects(world: World, *, progress: bool) -> tuple[Any, ...]:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.users_goals import UsersGoals
+from empo_bi.dag.users_goals import UsersGenerator, UsersGoal, UsersGoals, has_a_list, said_at_first
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.types import ByteArray, KeyArray
 from empo_bi.world.as_model import Model
@@ -28,6 +27,7 @@ from empo_bi.world.goals import (
     TabularGoalGenerator,
     WorldGoalGenerator,
 )
+from empo_bi.world.model import State
 from empo_bi.world.packed import PackedWorld
 
 _BLOCK_STATES = 1 << 16  # whose goals are looked at before they become bits
@@ -38,12 +38,14 @@ class FixedGoals:
     """The goals of each human, the same in every state: ``goals[h][g]``, with weights; None is never attained."""
 
     humans: list[int]
-    goals: list[list[Any]]
+    goals: list[list[UsersGoal]]
     weights: list[list[float]] = field(compare=False)
-    compiled: list[list[Any]] = field(compare=False)  # reach goals in place of goals of other packages that are the same
+    compiled: list[list[UsersGoal]] = field(
+        compare=False
+    )  # reach goals in place of goals of other packages that are the same
 
     @classmethod
-    def of(cls, humans: list[int], goals: list[list[Any]], weights: list[list[float]], model: Model) -> FixedGoals:
+    def of(cls, humans: list[int], goals: list[list[UsersGoal]], weights: list[list[float]], model: Model) -> FixedGoals:
         asked = UsersGoals(model)
         compiled = [[asked.reach_goal_like(goal) or goal for goal in known] for known in goals]
         return cls(humans, goals, weights, compiled)
@@ -66,7 +68,7 @@ class FixedGoals:
         return key_of([self.humans, self.compiled])
 
     def rows(
-        self, packed: PackedWorld | None, value: int, key_SW: KeyArray | None, states: Sequence[Any] | None
+        self, packed: PackedWorld | None, value: int, key_SW: KeyArray | None, states: Sequence[State] | None
     ) -> ByteArray:
         """Bits (S, X) of some states, given as keys (on level ``value`` of a packed world) or as they are."""
         n_states = len(states or ()) if key_SW is None else len(key_SW)
@@ -80,7 +82,7 @@ class FixedGoals:
 
 
 def _attained(
-    packed: PackedWorld | None, value: int, goals: list[Any], key_SW: KeyArray | None, states: Sequence[Any] | None
+    packed: PackedWorld | None, value: int, goals: list[UsersGoal], key_SW: KeyArray | None, states: Sequence[State] | None
 ) -> npt.NDArray[np.bool_]:
     """Whether each goal is attained in each state (S, X)."""
     asked = [x for x, goal in enumerate(goals) if goal is not None]
@@ -100,7 +102,7 @@ def fixed_goals_of(model: Model) -> FixedGoals | None:
     return fixed_goals(model.goal_generator, humans, model) if humans else None
 
 
-def fixed_goals(generator: Any, humans: list[int], model: Model) -> FixedGoals | None:
+def fixed_goals(generator: UsersGenerator, humans: list[int], model: Model) -> FixedGoals | None:
     """What a generator yields for each human, if that is the same in every state."""
     # The exact classes: a subclass may yield what it likes.
     if type(generator) is WorldGoalGenerator:
@@ -112,8 +114,29 @@ def fixed_goals(generator: Any, humans: list[int], model: Model) -> FixedGoals |
     return _fixed_elsewhere(generator, humans, model)
 
 
-def _fixed_elsewhere(generator: Any, humans: list[int], model: Model) -> FixedGoals | None:
-    """The same for generators of other packages, if all humans have equally many goals."""
+@dataclass(frozen=True)
+class _Recognised:
+    """What was found out about a generator of another package, as long as it says the same in the initial state."""
+
+    generator: object
+    said: list[object]
+    fixed: FixedGoals | None
+
+
+def _fixed_elsewhere(generator: UsersGenerator, humans: list[int], model: Model) -> FixedGoals | None:
+    """The same for generators of other packages; the world remembers the last one, which takes thousands of questions."""
+    if model.grid is None or not has_a_list(generator):
+        return None
+    known, said = getattr(model.grid, "_recognised_goals", None), said_at_first(generator, humans, model)
+    if known is None or known.generator is not generator or known.said != said:
+        known = _Recognised(generator, said, _recognised(generator, humans, model))
+        model.grid._recognised_goals = known
+    found: FixedGoals | None = known.fixed
+    return found
+
+
+def _recognised(generator: UsersGenerator, humans: list[int], model: Model) -> FixedGoals | None:
+    """The goals of a generator that yields the same everywhere, if all humans have equally many."""
     asked = UsersGoals(model)
     found = [asked.fixed_yield(generator, human) for human in humans]
     if any(known is None for known in found) or len({len(known or ()) for known in found}) != 1:

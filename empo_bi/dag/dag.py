@@ -14,6 +14,7 @@ from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.dag.state_index import KeyStateIndex, ListStateIndex, SharedStateIndex, StateIndex, StateKeys
+from empo_bi.dag.world_snapshot import WorldSnapshot
 from empo_bi.errors import InvalidStateError
 from empo_bi.memory.storage_report import Account, MemoryReport
 from empo_bi.runtime.hooks import provider_of
@@ -60,6 +61,7 @@ class Dag:
         self.is_finished = levels.is_finished
         self.precision = "float16"  # how probabilities rest, as enumerate_dag was asked
         self.world_key: tuple[str, int | None] | None = None  # tells whether a world is still the one this was made of
+        self.snapshot: WorldSnapshot | None = None  # likewise, of a world whose attributes change when it is asked
         self.is_usable = True  # until it is closed
         self.horizon = len(levels) - 1
         self.level_sizes = [sizes.n_states for sizes in levels.sizes]

@@ -16,6 +16,9 @@ from empo_bi.world.as_model import Model
 from empo_bi.world.goals import PossibleGoal, PossibleGoalGenerator, ReachRectangleGoal
 from empo_bi.world.model import State
 
+UsersGoal = Any  # has is_achieved(state)
+UsersGenerator = Any  # has generate(state, human)
+
 N_PROBES = 40  # states along a random walk
 
 
@@ -29,7 +32,7 @@ class UsersGoals:
     def _probes(self) -> list[State]:
         return random_states(self._model, N_PROBES)
 
-    def reach_goal_like(self, goal: Any) -> ReachRectangleGoal | None:
+    def reach_goal_like(self, goal: UsersGoal) -> ReachRectangleGoal | None:
         """The reach goal that somebody else's goal is: an agent, and the cell or rectangle where it has to be.
 
         It is asked about states with the agent on every cell of the map, and about many with it at the target: if it says
@@ -54,16 +57,11 @@ class UsersGoals:
                 moved = (x, y, *agents[agent][2:])
                 yield (step, (*agents[:agent], moved, *agents[agent + 1 :]), *rest)
 
-    def fixed_yield(self, generator: Any, human: int) -> list[tuple[Any, float]] | None:
+    def fixed_yield(self, generator: UsersGenerator, human: int) -> list[tuple[UsersGoal, float]] | None:
         """What somebody else's generator yields for a human everywhere; None if that may differ between states.
 
-        It counts as fixed if it has the attributes of a generator with a list (``goal_coords`` and ``n_goals``, or
-        ``goals`` and ``weights``), and yields the same in all states that it is asked about.
+        It counts as fixed if it has a list, and yields the same in all states that it is asked about.
         """
-        if isinstance(generator, PossibleGoalGenerator) or self._model.grid is None:  # ours are known by their class
-            return None
-        if not any(all(hasattr(generator, name) for name in names) for names in _LISTS):
-            return None
         first, *others = (list(generator.generate(state, human)) for state in self._probes)
         return first if first and all(other == first for other in others) else None
 
@@ -71,7 +69,23 @@ class UsersGoals:
 _LISTS = (("goal_coords", "n_goals"), ("goals", "weights"))
 
 
-def _target(goal: Any) -> tuple[int, int, int, int] | None:
+def has_a_list(generator: object) -> bool:
+    """Whether a generator is another package's, with the attributes of one that yields the same everywhere."""
+    is_ours = isinstance(generator, PossibleGoalGenerator)  # and known by its class
+    return not is_ours and any(all(hasattr(generator, name) for name in names) for names in _LISTS)
+
+
+def said_at_first(generator: UsersGenerator, humans: list[int], model: Model) -> list[object]:
+    """What a generator yields for each human in the initial state: enough to see that somebody has changed its goals."""
+    state = model.initial_state()
+    return [
+        (human, type(goal), goal, weight, _target(goal))
+        for human in humans
+        for goal, weight in generator.generate(state, human)
+    ]
+
+
+def _target(goal: UsersGoal) -> tuple[int, int, int, int] | None:
     """(x1, y1, x2, y2) of an object with ``human_agent_index`` and ``target_rect`` or ``target_pos``."""
     try:
         place = getattr(goal, "target_rect", None)

@@ -9,6 +9,8 @@ from empo_bi.runtime.digests import digest
 from empo_bi.world.as_model import as_model
 from empo_bi.world.model import World
 
+WorldKey = tuple[str, int | None] | None  # identity and horizon; None where nobody can tell a world from others
+
 
 def horizon_of(world: World) -> int | None:
     """The number of steps of a gridworld; it is part of what other worlds are."""
@@ -25,7 +27,7 @@ def identity_of(world: World) -> str | None:
     return digest_of_content(world) if content is None else digest(content)
 
 
-def world_key(world: World) -> tuple[str, int | None] | None:
+def world_key(world: World) -> WorldKey:
     """Identifies a world with its horizon; None if that is unknown."""
     identity = identity_of(world)
     return None if identity is None else (identity, horizon_of(world))

@@ -163,14 +163,20 @@ def documented_order(dag: Dag) -> tuple[list[Hashable], IndexArray]:
     found = [state for states in by_level for state in states]
     if dag.model.packed is not None:  # a state begins with its step, so levels follow each other
         order = [int(dag.first_state_T[t]) + i for t, states in enumerate(by_level) for i in sorted_order(states)]
-    elif (own_order := dag.model.states_in_own_order()) is not None:
-        number_of = {state: i for i, state in enumerate(found)}
-        order = [number_of[state] for state in own_order]
     else:
-        order = _smallest_first(dag, found)
+        order = _own_order(dag, found) or _smallest_first(dag, found)
     place_N = np.empty(len(found), dtype=np.int64)
     place_N[order] = np.arange(len(found))
     return [found[i] for i in order], place_N
+
+
+def _own_order(dag: Dag, states: Sequence[Hashable]) -> list[int] | None:
+    """The order of the world's own ``get_dag``, if it has one that is of these states."""
+    own = dag.model.states_in_own_order()
+    number_of = {state: i for i, state in enumerate(states)}
+    if own is None or len(own) != len(states) or not all(state in number_of for state in own):
+        return None
+    return [number_of[state] for state in own]
 
 
 def _smallest_first(dag: Dag, states: Sequence[Any]) -> list[int]:

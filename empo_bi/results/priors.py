@@ -64,15 +64,14 @@ def checked_prior(
         )
     solution = getattr(prior, "solution", None) if isinstance(prior, TabularHumanPolicyPrior) else None
     theirs = getattr(prior, "world_model", None)
-    key = world_key(world)
     if solution is not None:
         # A world written in Python may cache its answers, which changes its key; the same object is then good enough.
         is_same = solution.dag.world is world and solution.model.may_remember
-        if not is_same and (key is None or solution.dag.world_key != key):
+        if not is_same and not _are_same(solution.dag.world_key, world_key(world)):
             raise ValueError(
                 "human_policy_prior was computed for another world or another horizon; compute it for this world"
             )
-    elif theirs is not None and theirs is not world and (key is None or world_key(theirs) != key):
+    elif theirs is not None and theirs is not world and not _are_same(world_key(theirs), world_key(world)):
         raise ValueError("human_policy_prior belongs to another world; give one for this world, or call set_world_model")
     if solution is not None and solution.goal_columns.generator is generator:
         return None, solution.human_params
@@ -84,3 +83,7 @@ def checked_prior(
         f"human_policy_prior={prior!r} is not a prior; give an object with profile_distribution(state) and "
         "profile_distribution_with_fixed_goal(state, agent_index, goal), or a function f(state, agent_index, goal)"
     )
+
+
+def _are_same(theirs: tuple[str, int | None] | None, ours: tuple[str, int | None] | None) -> bool:
+    return ours is not None and theirs == ours

@@ -10,6 +10,7 @@ from pathlib import Path
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.python_world import LevelFunction
+from empo_bi.dag.world_fingerprint import WorldKey
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.watch import Watch
 from empo_bi.problem.params import Params
@@ -51,12 +52,13 @@ class Pipeline:
     def of(
         cls, world: World, params: Sequence[Params], roles: Roles | None = None, storage: Storage | None = None,
         resources: Resources | None = None, *, dag: Dag | None = None, level_fct: LevelFunction | None = None,
+        known_key: WorldKey = None,
     ) -> Pipeline:  # fmt: skip
-        """The pipeline for what a user gave, all of which is checked."""
+        """The pipeline for what a user gave, all of which is checked; ``known_key`` saves the world's digest."""
         storage, resources = storage or Storage(), resources or Resources()
         check_storage(storage)
         check_function("level_fct", level_fct, "a function of a state")
-        problem = Problem.of(world, params, roles or Roles())
+        problem = Problem.of(world, params, roles or Roles(), known_key)
         resources.budget.check_base("solving")
         if dag is not None:
             check_dag(dag, world, problem.world_key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from empo_bi.dag.world_fingerprint import world_key
+from empo_bi.dag.world_fingerprint import WorldKey, world_key
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
@@ -37,11 +37,11 @@ class Problem:
     prior: JointPrior | None
     human_params: Params | None
     phase_2: bool
-    world_key: tuple[str, int | None] | None
+    world_key: WorldKey
 
     @classmethod
-    def of(cls, world: World, params: Sequence[Params], roles: Roles) -> Problem:
-        """Check who is who, and fill in what the world says of it."""
+    def of(cls, world: World, params: Sequence[Params], roles: Roles, known_key: WorldKey = None) -> Problem:
+        """Check who is who, and fill in what the world says of it, and its key, unless that is known."""
         model = as_model(world)
         if not isinstance(roles.phase_2, bool):
             raise TypeError(f"phase_2={roles.phase_2!r}; give True or False")
@@ -52,7 +52,7 @@ class Problem:
         prior, human_params = None, roles.human_params
         if roles.prior is not None:
             prior, human_params = checked_prior(roles.prior, world, humans, generator)
-        key = world_key(world)
+        key = world_key(world) if known_key is None else known_key
         return cls(model, list(params), humans, robots, generator, prior, human_params, roles.phase_2, key)
 
     @property

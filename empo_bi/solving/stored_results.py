@@ -89,5 +89,6 @@ class StoredResults:
         """Copy results to the archive, if there is to be one."""
         if self.storage.archive is not None:
             about = result_content.description(self.problem, self.dag, setting)
+            about["world"] = self.problem.model.mapping  # so that its readers can find the states again
             folder = archive_folder(self.storage, self.problem.phase_2)
             write_archive(folder, results, content, about, self.storage.compression)

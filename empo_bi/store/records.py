@@ -236,7 +236,9 @@ def check_slice_marker(marker: Json, *, is_level: bool) -> None:
 
 
 def check_solution_manifest(manifest: Json) -> None:
-    check_record(manifest, SOLUTION_MANIFEST, {"levels": listed(INTEGER), "actions": listed(TEXT)})
+    check_record(
+        manifest, SOLUTION_MANIFEST, {"levels": listed(INTEGER), "actions": listed(TEXT), "world": optional(OBJECT)}
+    )
     content = manifest["content"]
     check_record(content, SOLUTION_CONTENT, {"arrays": listed(TEXT)}, inside="content")
     check_agents("humans", content["humans"])

@@ -86,6 +86,7 @@ class MapWorld(PackedWorld):
         self.layout: Any = layout
         self.codec: Any = codec
         self._dag_cache: tuple[Any, ...] | None = None
+        self._recognised_goals: Any = None  # goals of other packages that turned out to be reach goals
         self._make_goals()
         self.observation_space = self._observation_space()
         self._to_start()
@@ -95,8 +96,8 @@ class MapWorld(PackedWorld):
         self.possible_goal_sampler = WorldGoalSampler(self.possible_goal_generator) if self.world_spec.goals else None
 
     def __getstate__(self) -> dict[str, object]:
-        # Without what can be made again.
-        return {name: value for name, value in self.__dict__.items() if name != "_profiles"} | {"_dag_cache": None}
+        remembered = {"_profiles", "_recognised_goals"}  # which can be made again
+        return {name: value for name, value in self.__dict__.items() if name not in remembered} | {"_dag_cache": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """Goals lose their world when they are pickled or copied; the file's own goals are made again."""

@@ -71,9 +71,12 @@ class MultiGrid(Protocol):
 
 
 def is_multigrid(world: object) -> TypeGuard[MultiGrid]:
-    """Whether an object has the attributes of a ``MultiGridEnv``, and not ``empo_bi_translate = False``."""
-    if getattr(world, "empo_bi_translate", True) is False:
-        return False
+    """Whether an object is to be translated: it has the attributes, and not ``empo_bi_translate = False``."""
+    return getattr(world, "empo_bi_translate", True) is not False and has_grid_of_agents(world)
+
+
+def has_grid_of_agents(world: object) -> TypeGuard[MultiGrid]:
+    """Whether an object has the attributes of a ``MultiGridEnv``."""
     has_grid = callable(getattr(getattr(world, "grid", None), "get", None))
     methods = ("get_state", "set_state", "transition_probabilities", "reset")
     return has_grid and all(callable(getattr(world, name, None)) for name in methods) and hasattr(world, "agents")

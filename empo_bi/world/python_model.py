@@ -5,9 +5,10 @@ Worker processes load this module; it imports nothing that compiles (numba takes
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Json
 from empo_bi.world.model import State, Transitions, WorldModel
+from empo_bi.world.multigrid import has_grid_of_agents
 
 if TYPE_CHECKING:
     from empo_bi.types import KeyArray
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
     from empo_bi.world.map_world import MapWorld
     from empo_bi.world.packed import PackedWorld
 
+AnyWorld = TypeVar("AnyWorld")
 Picture = npt.NDArray[np.uint8]  # (height, width, 3)
 
 # Attributes that planning itself leaves on a world, or that only matter for drawing random numbers.
 NOT_PART_OF_A_WORLD = {"_dag_cache", "_attainment_cache", "_disk_dag", "_np_random", "_np_random_seed"}
 NOT_PART_OF_A_WORLD |= {"possible_goal_generator", "possible_goal_sampler"}  # goals have a digest of their own
 NOT_PART_OF_A_WORLD |= {"_profiles", "_present_state", "_digest_of_arrays"}  # what array worlds remember, and where they are
+NOT_PART_OF_A_WORLD |= {"_recognised_goals"}  # of other packages, on worlds with a map
 
 
 class PythonModel:
@@ -101,7 +105,12 @@ class PythonModel:
         return None
 
     def states_in_own_order(self) -> Sequence[State] | None:
-        found: Sequence[Any] | None = self.world.get_dag()[0] if callable(self._said("get_dag", None)) else None
+        """What ``get_dag`` says, or has left behind. Environments of EMPO are not asked: theirs is the documented order."""
+        found: Sequence[Any] | None = None
+        if self._said("_dag_cache", None):
+            found = self.world._dag_cache[0]
+        elif callable(self._said("get_dag", None)) and not has_grid_of_agents(self.world):
+            found = self.world.get_dag()[0]
         return found
 
     # --- durations ----------------------------------------------------------------------------------------------------
@@ -209,6 +218,14 @@ class UnknownModel(PythonModel):
     """Stands for a world written in Python that is not at hand; its store knows states and transitions, and no more."""
 
     title = "a Python world"
+
+
+def deep_copy_of(world: AnyWorld) -> AnyWorld:
+    """A copy that shares nothing with a world, without what planning left there."""
+    shallow = copy.copy(world)
+    for name in NOT_PART_OF_A_WORLD & vars(shallow).keys():
+        del shallow.__dict__[name]
+    return copy.deepcopy(shallow)
 
 
 def attributes_of(world: Any) -> list[tuple[str, Any]]:

@@ -6,14 +6,12 @@ asked of a copy: the object itself is never changed.
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import random
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from empo_bi.errors import EmpoError, TranslationError, WorldWarning
 from empo_bi.runtime.progress import say
@@ -22,11 +20,9 @@ from empo_bi.types import Json
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.model import State, Transitions
 from empo_bi.world.multigrid import MultiGrid, is_multigrid, world_file_of
-from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, PythonModel
+from empo_bi.world.python_model import AnyWorld, PythonModel, deep_copy_of
 from empo_bi.world.source import read_source
 from empo_bi.world.spec import read_spec
-
-AnyWorld = TypeVar("AnyWorld")
 
 N_CHECKS = 300  # transitions that are compared
 _TOLERANCE = 1e-9
@@ -113,11 +109,8 @@ def _look_up(env: MultiGrid) -> _Translation:
 
 def _twin(env: MultiGrid) -> MultiGrid:
     """A copy that has just been reset, without what planning left on it."""
-    shallow = copy.copy(env)
-    for name in NOT_PART_OF_A_WORLD & vars(shallow).keys():
-        del shallow.__dict__[name]
     try:
-        twin = copy.deepcopy(shallow)
+        twin = deep_copy_of(env)
         twin.reset()
     except Exception as error:
         raise TranslationError(f"it cannot be copied and reset ({type(error).__name__}: {error})") from error

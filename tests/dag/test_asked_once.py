@@ -1,0 +1,237 @@
+"""Environments that are asked state by state are asked once, whatever they remember, and never taken for another world."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from multigrid_standin import StandIn
+
+from empo_bi import compute_human_policy_prior, compute_robot_policy, enumerate_dag, load_world
+from empo_bi.dag.python_objects import as_python_objects
+from empo_bi.world.text import to_mapping
+
+HUMANS, ROBOTS, STEPS = [0, 1], [2], 2
+
+
+class Remembering(StandIn):
+    """Leaves traces of every kind when it is asked, stepped or drawn, and ``reset`` removes none of them."""
+
+    empo_bi_translate = False
+
+    def __init__(self, mapping: Any) -> None:
+        self._n_asked, self._memo, self._last, self._frames = 0, dict[Any, Any](), list[Any](), list[Any]()
+        self._statistics = {"asked": 0, "slips": 0.25}  # a number that matters beside one that does not
+        self.last_actions: Any = None
+        super().__init__(mapping)
+
+    def transition_probabilities(self, state: Any, actions: Sequence[int]) -> Any:
+        self._n_asked += 1
+        self._statistics["asked"] += 1
+        self._last, self.last_actions = [state, *actions], tuple(actions)
+        key = state, tuple(actions)
+        if key not in self._memo:
+            self._memo[key] = super().transition_probabilities(state, actions)
+        else:
+            StandIn.calls["transitions"] += 1
+        return self._memo[key]
+
+    def get_dag(self, return_probabilities: bool = False, quiet: bool = False) -> Any:
+        raise AssertionError("asked for all states once more")
+
+    def step(self, actions: Sequence[int]) -> None:
+        self._history = [*getattr(self, "_history", []), tuple(actions)]
+        self.set_state(self._oracle.transitions(self._state, actions).popitem()[0])
+
+    def render(self, mode: str = "human") -> None:
+        self._frames.append(mode)
+        self._window = (n for n in range(3))  # which nobody can pickle or copy
+
+
+def environment(name: str = "asymmetric_freeing", steps: int = STEPS) -> Remembering:
+    mapping: dict[str, Any] = to_mapping(load_world(name, max_steps=steps).world_spec)
+    mapping["possible_goals"] = [goal["goal"] for goal in mapping["possible_goals"]]
+    return Remembering(mapping)
+
+
+def both_phases(env: Any, beta: float = 5.0, **switches: Any) -> tuple[Any, ...]:
+    prior = compute_human_policy_prior(env, HUMANS, beta_h=beta, gamma_h=0.9, quiet=True, **switches)
+    found = compute_robot_policy(
+        env, HUMANS, ROBOTS, human_policy_prior=prior, beta_r=beta, gamma_h=0.9, gamma_r=0.9, return_values=True,
+        return_markov_chain=True, quiet=True, **switches,
+    )  # fmt: skip
+    return prior, *found
+
+
+@pytest.fixture(autouse=True)
+def _count_from_zero() -> None:
+    StandIn.calls.clear()
+
+
+@pytest.fixture(scope="module")
+def one_enumeration() -> int:
+    StandIn.calls.clear()
+    enumerate_dag(environment(), progress=False)
+    return StandIn.calls["transitions"]
+
+
+@pytest.mark.parametrize(
+    "switches", [{}, {"level_fct": lambda state: state[0]}, {"use_disk_slicing": True}], ids=["plain", "levels", "disk"]
+)
+def test_two_phases_and_a_sweep_take_one_enumeration(switches: dict[str, Any], one_enumeration: int) -> None:
+    env = environment()
+    for beta in (1.0, 5.0, 10.0):
+        prior, _, Vr, *_ = both_phases(env, beta, **switches)
+    assert StandIn.calls["transitions"] <= one_enumeration
+    expected = both_phases(environment(), 10.0)
+    assert Vr == expected[2].copy()
+    state = env._oracle.initial_state()
+    assert prior(state, 0).tolist() == expected[0](state, 0).tolist()
+
+
+def test_a_sweep_of_phase_2_alone_takes_one_enumeration(one_enumeration: int) -> None:
+    env = environment()
+    for beta in (1.0, 5.0):
+        compute_robot_policy(env, HUMANS, ROBOTS, beta_r=beta, quiet=True)
+    assert StandIn.calls["transitions"] <= one_enumeration
+
+
+def test_a_level_function_written_in_the_loop_does_no_harm_and_another_one_is_another_dag(one_enumeration: int) -> None:
+    env = environment()
+    for _ in range(2):
+        compute_human_policy_prior(env, HUMANS, level_fct=lambda state: state[0], quiet=True)
+    assert StandIn.calls["transitions"] <= one_enumeration
+    prior = compute_human_policy_prior(env, HUMANS, level_fct=lambda state: 2 * state[0], quiet=True)
+    assert prior.solution.dag.level_values == [0, 2, 4]
+
+
+def test_being_stepped_and_drawn_between_two_calls_takes_some_questions_and_no_enumeration(one_enumeration: int) -> None:
+    env = environment()
+    both_phases(env)
+    env.reset()
+    env.step([3, 3, 3])
+    StandIn.calls.clear()
+    both_phases(env)
+    assert StandIn.calls["transitions"] <= 200 < one_enumeration / 5  # of a copy: does it read what was changed?
+    env.render("rgb_array")
+    del env._window
+    both_phases(env)
+    assert StandIn.calls["transitions"] <= 600
+
+
+def test_after_solving_nobody_is_asked_and_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    env = environment()
+    prior, policy, Vr, Vhe, chain = both_phases(env)
+    state = env._oracle.initial_state()
+    before = dict(StandIn.calls)
+    assert prior(state, 0).sum() == pytest.approx(1)
+    for table in (prior.values, policy.values, Vr, Vhe):
+        assert pickle.loads(pickle.dumps(table)).keys() == table.copy().keys()
+    assert sum(chain[0].values()) == pytest.approx(1)
+    assert len(pickle.loads(pickle.dumps(chain))) == len(Vr)
+    assert pickle.loads(pickle.dumps(policy))(state) == policy(state)
+    pickle.dumps(prior)
+    goal = next(iter(prior.values[state][0]))
+    assert prior(state, 0, goal).sum() == pytest.approx(1)
+    assert StandIn.calls["transitions"] == before["transitions"]
+    assert capsys.readouterr() == ("", "")
+
+
+# --- never taken for another world ------------------------------------------------------------------------------------
+
+
+def more_steps(env: Remembering) -> None:
+    env.max_steps += 1
+    env._memo.clear()
+
+
+def other_chance(env: Remembering) -> None:
+    env._oracle.layout.stumble_probability = Fraction(1, 10)
+    env._memo.clear()
+
+
+def chance_beside_a_counter(env: Remembering) -> None:
+    env._statistics["slips"] = 0.5
+
+
+def other_map(env: Remembering) -> None:
+    other = environment("ice_rink")
+    env._rules, env._codes, env.width, env.height = other._rules, other._codes, other.width, other.height
+    env._memo.clear()
+
+
+def other_rules(env: Remembering) -> None:
+    env.__class__ = type("Other", (Remembering,), {"transition_durations": lambda *_: [2.0]})
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [(more_steps, "asymmetric_freeing"), (other_chance, "ice_rink"), (chance_beside_a_counter, "ice_rink"),
+     (other_map, "asymmetric_freeing"), (other_rules, "ice_rink")],
+)  # fmt: skip
+def test_a_world_that_somebody_changed_is_enumerated_anew(change: Callable[[Remembering], None], name: str) -> None:
+    env = environment(name)
+    humans = env.human_agent_indices
+    first = compute_human_policy_prior(env, humans, quiet=True).solution.dag
+    assert compute_human_policy_prior(env, humans, quiet=True).solution.dag is first
+    change(env)
+    again = compute_human_policy_prior(env, env._oracle.humans, quiet=True).solution.dag
+    assert again is not first
+    assert again.n_states == enumerate_dag(env, progress=False).n_states
+
+
+def test_the_values_of_a_changed_world_are_those_of_a_new_object() -> None:
+    env, new = environment("ice_rink"), environment("ice_rink")
+    state = env._oracle.initial_state()
+    roles = env.human_agent_indices, env.robot_agent_indices
+    before = compute_robot_policy(env, *roles, return_values=True, quiet=True)[1][state]
+    for one in (env, new):
+        other_chance(one)
+    found, expected = (compute_robot_policy(one, *roles, return_values=True, quiet=True)[1][state] for one in (env, new))
+    assert found == expected != before
+
+
+# --- what get_dag left ------------------------------------------------------------------------------------------------
+
+
+def with_dag_cache(name: str = "asymmetric_freeing") -> Remembering:
+    """As after ``env.get_dag(return_probabilities=True)``, with plain lists."""
+    env = environment(name)
+    env._dag_cache = as_python_objects(enumerate_dag(env, precision="float64", progress=False))
+    StandIn.calls.clear()
+    return env
+
+
+def test_what_get_dag_left_is_used_after_some_questions(one_enumeration: int) -> None:
+    env = with_dag_cache()
+    prior, policy, Vr, _, chain = both_phases(env)
+    assert 300 <= StandIn.calls["transitions"] < one_enumeration / 10
+    expected = both_phases(environment())
+    assert Vr == expected[2].copy()
+    assert {s: dict(p) for s, p in policy.values.items()} == {s: dict(p) for s, p in expected[1].values.items()}
+    assert list(chain) == list(expected[4])
+    assert prior.solution.dag.world is env
+
+
+@pytest.mark.parametrize("change", [more_steps, other_chance, other_map])
+def test_what_get_dag_left_is_not_used_for_a_world_that_was_changed_since(
+    change: Callable[[Remembering], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = with_dag_cache("ice_rink" if change is other_chance else "asymmetric_freeing")
+    change(env)
+    prior = compute_human_policy_prior(env, env._oracle.humans)
+    assert "its _dag_cache is not used, since it is of another world" in capsys.readouterr().err
+    assert prior.solution.dag.n_states == enumerate_dag(env, progress=False).n_states
+
+
+@pytest.mark.parametrize(
+    "cache", [None, (), ([], {}, []), ([], {}, [], []), "text", ([1], {1: 0}, [[]], [[((0,), [], [])]])]
+)
+def test_what_is_no_dag_is_not_taken_for_one(cache: Any, one_enumeration: int) -> None:
+    env = environment()
+    env._dag_cache = cache
+    compute_human_policy_prior(env, HUMANS, quiet=True)
+    assert StandIn.calls["transitions"] <= one_enumeration + 1
