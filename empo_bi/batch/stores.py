@@ -9,14 +9,15 @@ from collections.abc import Iterator
 
 from empo_bi.batch.summary import columns_of
 from empo_bi.errors import DamagedStoreError, EmpoError
-from empo_bi.results.solution import Solution
 from empo_bi.runtime.ordinary_files import is_plain_name
 from empo_bi.runtime.wording import short_repr
-from empo_bi.solving.opening import open_solution
+from empo_bi.solving.opening import open_stored
 from empo_bi.solving.run_manifest import REMEDY, read_manifest
 from empo_bi.store.location import BUILDING, place_of
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
+from empo_bi.store.solution_store import SolutionStore
+from empo_bi.types import Json
 
 DEPTH = 3  # how deep nested folders are searched
 
@@ -58,23 +59,38 @@ def problems_when_opened(store: object) -> list[str]:
     if not isinstance(store, str | os.PathLike) or not Folder(store).name.startswith(SOLUTION):
         return []
     try:
-        with open_solution(store, progress=False) as solution:
-            return _wrong_columns(Folder(os.path.dirname(os.fspath(store).rstrip("/"))), solution)
+        run = read_manifest(Folder(os.path.dirname(os.fspath(store).rstrip("/"))))
+        if run is not None and run.get("dag") is None:  # finding its states again would take as long as somebody wants
+            return _wrong_summary(store, run)
+        with open_stored(store) as solution:
+            return [] if run is None else _wrong_columns(store, run, columns_of(solution, per_goal=False))
     except DamagedStoreError as error:
         return [str(error)]
     except (EmpoError, ValueError):  # its world is not at hand, or it is not finished
         return []
 
 
-def _wrong_columns(folder: Folder, solution: Solution) -> list[str]:
+def _wrong_summary(store: str | os.PathLike[str], run: Json) -> list[str]:
+    """What the summary of a batch's run says that is not so, as far as that can be told without its DAG."""
+    results = SolutionStore.open(place_of(store))
+    content = results.manifest["content"]
+    found: Json = {"states": sum(content["level_sizes"])}
+    if results.has(0, "vr"):
+        found["V_r"] = float(results.get(0, "vr")[0])
+    if results.has(0, "xh"):
+        found |= {f"X_h_{human}": float(x) for human, x in zip(content["humans"], results.get(0, "xh")[0], strict=True)}
+    others = (
+        [] if run["params"] == content["params"] else [f"{store}: this run has other parameters than its solution. {REMEDY}"]
+    )
+    return [*others, *_wrong_columns(store, run, found)]
+
+
+def _wrong_columns(store: str | os.PathLike[str], run: Json, found: Json) -> list[str]:
     """Numbers in the summary of a batch's run that are not those of its solution."""
-    run = read_manifest(folder)
-    if run is None:
-        return []
-    said, found = run["columns"], columns_of(solution, per_goal=False)
+    said = run.get("columns", {})
     wrong = [name for name, value in found.items() if not _is_about(said.get(name), value)]
     return [
-        f"{folder}: its summary says {name} {short_repr(said.get(name))}, its solution {found[name]!r}. {REMEDY}"
+        f"{store}: the summary of this run says {name} {short_repr(said.get(name))}, the solution {found[name]!r}. {REMEDY}"
         for name in wrong[:5]
     ]
 

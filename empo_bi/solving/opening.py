@@ -73,6 +73,20 @@ def open_solution(
     check_flags(trust=trust, progress=progress)
     if world is not None and not isinstance(world, str):
         as_model(world)  # refuses what is not one
+    return _open(path, world, trust=trust, progress=progress)
+
+
+def open_stored(path: str | os.PathLike[str]) -> Solution:
+    """Open a solution whose DAG is stored, too; otherwise :class:`StoreNotFoundError`.
+
+    However small a folder is, finding the states of its world again may take all time and memory.
+    """
+    return _open(path, None, trust=False, progress=False, finds_states=False)
+
+
+def _open(
+    path: str | os.PathLike[str], world: World | str | None, *, trust: bool, progress: bool, finds_states: bool = True
+) -> Solution:
     folder, store, named = Folder(path), None, None
     if folder.name.startswith(SOLUTION):
         store = named = folder.name
@@ -94,7 +108,13 @@ def open_solution(
         if named is not None and named != store:
             raise StoreMismatchError(f"{folder}: {named} is not the solution of this run, {store or 'which has none'}")
     results = None if store is None else _results(folder, store)
-    dag = _dag_of(folder, run, _world_for(folder, run, world, trust), results)
+    model = _world_for(folder, run, world, trust)
+    dag = _stored_dag(folder, run, model)
+    if dag is None:
+        if not finds_states:
+            raise StoreNotFoundError(f"{folder}: its DAG is not stored")
+        assert run is not None
+        dag = _found_again(folder, run, model, results)
     if results is None:  # a run of which only the summary was kept
         assert run is not None
         solution = _solved_again(folder, run, dag, progress)
@@ -142,14 +162,18 @@ def _world_for(folder: Folder, run: Json | None, given: World | str | None, trus
     return reference.load_again(run["given_steps"], about)
 
 
-def _dag_of(folder: Folder, run: Json | None, world: World | None, results: SolutionStore | None) -> Dag:
-    """The DAG beside a solution, that of a batch, or one made again where a batch found that quicker."""
+def _stored_dag(folder: Folder, run: Json | None, world: World | None) -> Dag | None:
+    """The DAG beside a solution, or that of a batch; None where a batch found that it is quicker made again."""
     if run is None:
         return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
     runs = Folder(_parent(folder.place))
     if run["dag"] is not None and runs.name == "runs":
         with contextlib.suppress(StoreNotFoundError):  # somebody has deleted it
             return open_dag(inside(_parent(runs.place), run["dag"]), world=world)
+    return None
+
+
+def _found_again(folder: Folder, run: Json, world: World | None, results: SolutionStore | None) -> Dag:
     assert world is not None  # a run says what its world is
     if results is not None:
         _hold_to_results(folder, run, world, results)
