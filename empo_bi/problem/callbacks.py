@@ -1,4 +1,4 @@
-"""What only Python functions can tell about a state: durations of transitions, beliefs, and priors of other makers.
+"""What only Python functions can tell about a state: durations, beliefs, priors of other makers, what an end is worth.
 
 All of it is asked state by state and turned into the arrays that kernels read. Where nothing is asked, one row serves all.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from empo_bi.dag.level_blocks import Block
 from empo_bi.errors import InvalidWorldError
 from empo_bi.problem.goal_columns import Columns
-from empo_bi.problem.params import Belief
+from empo_bi.problem.params import Belief, TerminalValue
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import JointPrior
 from empo_bi.runtime.wording import short_repr
@@ -127,6 +127,23 @@ def joint_policies_of(
                     ask = partial(prior.profile_distribution_with_fixed_goal, state, human, goal)
                     put(joint_MXU[m, x], answer_of(ask, asked), asked)
     return joint_MU, joint_MXU
+
+
+def terminal_values_of(function: TerminalValue, states: Sequence[State]) -> FloatArray:
+    """What each of some terminal states is worth to the robot, (M,): finite and negative."""
+    return np.array([_terminal_value(function, state) for state in states], dtype=np.float64)
+
+
+def _terminal_value(function: TerminalValue, state: State) -> float:
+    asked = f"terminal_Vr({short_repr(state)})"
+    told = answer_of(partial(function, state), asked)
+    try:
+        value = float(told)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{asked} gave {short_repr(told)}; expected a negative number ({error})") from error
+    if not -float("inf") < value < 0:
+        raise ValueError(f"{asked} gave {value!r}; the robot's values are finite and negative: give, say, -1e-10")
+    return value
 
 
 def answer_of(ask: Callable[[], Answer], asked: str) -> Answer:

@@ -128,7 +128,7 @@ def draw_episodes(
         drawn = _draw_steps(solution, t, place_M, uniform_M, pursued)
         goes_on = drawn.profile_N >= 0
         ended, here = here[~goes_on], here[goes_on]
-        return_N[ended] += discount_N[ended] * solution.params.terminal_Vr
+        return_N[ended] += discount_N[ended] * solution.terminal_values(t, place_N[ended])
         if len(here) == 0:
             continue
         duration_N = drawn.duration_N[goes_on]

@@ -28,7 +28,7 @@ from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
 from empo_bi.world.model import World
 
-_USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
+_USERS_OWN = ("belief", "prior", "terminal_Vr")  # functions that a folder cannot hold
 
 
 @quiet_unless_shown
@@ -180,7 +180,7 @@ def _opened(folder: Folder, store: str, dag: Dag) -> Solution:
         raise StoreNotFoundError(f"{results.place.name}: is not finished; call solve again, or run its batch, to continue")
     with _as_damage(f"{folder}/{store}"):
         content = results.manifest["content"]
-        own = [part for part in _USERS_OWN if content[part] != "none"]
+        own = [part for part in _USERS_OWN if content.get(part, "none") != "none"]
         if own or content["human_params"] is not None:
             raise StoreMismatchError(
                 f"{folder}: was solved with functions or settings of your own "

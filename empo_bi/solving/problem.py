@@ -78,3 +78,8 @@ class Problem:
         """Whether functions of users are asked about states during the sweep."""
         has_belief = any(params.believed_others_policy is not None for params in self.all_params)
         return self.prior is not None or has_belief or not setting.unit_durations
+
+    @property
+    def asks_at_the_end(self) -> bool:
+        """Whether functions of users are asked about terminal states."""
+        return self.phase_2 and any(params.terminal_function is not None for params in self.params)

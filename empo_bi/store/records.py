@@ -74,7 +74,8 @@ PARAMETERS = Kind(
         OBJECT.fits(value)
         and value.keys() == THEORY_NUMBERS | THEORY_FLAGS
         and all(FLAG.fits(value[name]) for name in THEORY_FLAGS)
-        and all(NUMBER.fits(value[name]) or value[name] == "inf" for name in THEORY_NUMBERS)
+        and all(NUMBER.fits(value[name]) or value[name] == "inf" for name in THEORY_NUMBERS - {"terminal_Vr"})
+        and optional(NUMBER).fits(value["terminal_Vr"])  # null where a function tells
     ),
 )
 CHECKSUM = Kind(

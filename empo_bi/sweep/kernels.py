@@ -293,9 +293,18 @@ def joint_of(marginal_HA, action_UH, joint_U, others_HU):  # type: ignore[no-unt
 
 @inlined
 def power_law(q_R, beta, pi_R):  # type: ignore[no-untyped-def]
-    r""":math:`\pi(r) \propto (-Q(r))^{-\beta}`, as a softmax of :math:`-\beta \ln(-Q)`, so that no number is too small."""
+    r""":math:`\pi(r) \propto (-Q(r))^{-\beta}`, as a softmax of :math:`-\beta \ln(-Q)`, so that no number is too small.
+
+    For ``beta = inf`` the maximisers, compared with ``==``, share equally.
+    """
     top = -np.inf
+    if math.isinf(beta):
+        for r in range(q_R.size):
+            top = max(top, q_R[r])
     for r in range(q_R.size):
+        if math.isinf(beta):
+            pi_R[r] = np.float64(0.0) if q_R[r] == top else -np.inf
+            continue
         pi_R[r] = -beta * math.log(-q_R[r])
         top = max(top, pi_R[r])
     total = np.float64(0.0)
