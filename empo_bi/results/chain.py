@@ -163,7 +163,7 @@ def documented_order(dag: Dag) -> tuple[list[Hashable], IndexArray]:
     found = [state for states in by_level for state in states]
     if dag.model.packed is not None:  # a state begins with its step, so levels follow each other
         order = [int(dag.first_state_T[t]) + i for t, states in enumerate(by_level) for i in sorted_order(states)]
-    elif (own_order := dag.model.states_in_own_order()) is not None:
+    elif not dag.part.content and (own_order := dag.model.states_in_own_order()) is not None:
         number_of = {state: i for i, state in enumerate(found)}
         order = [number_of[state] for state in own_order]
     else:

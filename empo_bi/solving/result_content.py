@@ -52,6 +52,7 @@ class ResultContent:
             "work": setting.precision.work,
             "probabilities": self._dag.precision,
             "phase_2": problem.phase_2,
+            **self._dag.part.content,
             **self._functions(i),
             **({} if self._arrays >= ARRAYS.keys() else {"arrays": sorted(self._arrays)}),
         }

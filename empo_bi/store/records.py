@@ -108,6 +108,12 @@ DAG_CONTENT = {
     "precision": one_of(*FLOATS, "exact"),
     "goals": optional(TEXT),
 }
+MOST_STARTS = 1 << 24
+SUB_PROBLEM = {  # of the content of a DAG or solution, where it is not that of a whole world
+    "start": optional(TEXT),
+    "n_starts": Kind("a number of states", lambda value: _is_whole(value) and 1 <= value <= MOST_STARTS),
+    "stop": optional(TEXT),
+}
 SLICE_MARKER = {
     "value": INTEGER,
     "n_states": WHOLE,
@@ -194,7 +200,7 @@ def shown(value: Any) -> str:
 
 def check_dag_manifest(manifest: Json) -> None:
     check_record(manifest, DAG_MANIFEST, {"states": one_of("numbered")})
-    check_record(manifest["content"], DAG_CONTENT, inside="content")
+    check_record(manifest["content"], DAG_CONTENT, SUB_PROBLEM, inside="content")
     n_agents, n_actions, n_profiles = (manifest[name] for name in ("n_agents", "n_actions", "n_profiles"))
     most = math.log2(MOST_PROFILES) / math.log2(n_actions) if n_actions > 1 else MOST_PROFILES
     if n_agents > most or n_profiles != n_actions**n_agents:
@@ -239,7 +245,8 @@ def check_slice_marker(marker: Json, *, is_level: bool) -> None:
 def check_solution_manifest(manifest: Json) -> None:
     check_record(manifest, SOLUTION_MANIFEST, {"levels": listed(INTEGER), "actions": listed(TEXT)})
     content = manifest["content"]
-    check_record(content, SOLUTION_CONTENT, {"arrays": listed(TEXT)}, inside="content")
+    own = {"arrays": listed(TEXT), "terminal_Vr": optional(TEXT)}
+    check_record(content, SOLUTION_CONTENT, {**own, **SUB_PROBLEM}, inside="content")
     check_agents("humans", content["humans"])
     check_agents("robots", content["robots"])
     goals, n_levels = manifest["goals"], manifest["horizon"] + 1

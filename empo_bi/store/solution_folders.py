@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SOLUTION = "solution-"  # how folders of solutions begin
 ARCHIVES = ("human_values", "robot_values")  # folders of values that the documented functions archive
 UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
-UNTOLD_IF_THERE = ("terminal_Vr",)  # likewise, where they are part of the question
+UNTOLD_IF_THERE = ("terminal_Vr", "start", "stop")  # likewise, where they are part of the question
 
 
 class SolutionFolders:
