@@ -118,25 +118,30 @@ def all_profiles(n_agents: int, n_actions: int) -> Iterator[Profile]:
 class Graph:
     """All reachable states in topological order with their transitions (section 2, ``get_dag``).
 
-    ``transitions[s]`` maps every profile to its successors; it is empty for a terminal state.
+    ``transitions[s]`` maps every profile to its successors; it is empty for a terminal state. A sub-problem has other
+    ``roots`` than the initial state, and states where it ``stops`` are terminal.
     """
 
-    def __init__(self, world: PlanningWorld) -> None:
-        self.world = world
+    def __init__(
+        self, world: PlanningWorld, roots: Sequence[State] = (), stops: Callable[[State], bool] = lambda state: False
+    ) -> None:
+        self.world, self.stops = world, stops
         self.transitions: dict[State, dict[Profile, Successors]] = {}
-        root = world.initial_state()
-        frontier = [root]
+        roots = list(roots) or [world.initial_state()]
+        frontier = list(roots)
         while frontier:
             state = frontier.pop()
             if state not in self.transitions:
                 self.transitions[state] = self.transitions_of(state)
                 frontier.extend(self.successors(state))
-        self.states = self.topological_order(root)
+        self.states = self.topological_order(roots)
         self.index = {state: i for i, state in enumerate(self.states)}
 
     def transitions_of(self, state: State) -> dict[Profile, Successors]:
         """All or nothing: successors for every profile, or for none."""
         world = self.world
+        if self.stops(state):
+            return {}
         found = {
             profile: world.transition_probabilities(state, list(profile))
             for profile in all_profiles(world.n_agents, world.n_actions)
@@ -151,21 +156,24 @@ class Graph:
         met = (successor for outcomes in self.transitions[state].values() for _, successor in outcomes)
         return list(dict.fromkeys(met))
 
-    def topological_order(self, root: State) -> list[State]:
+    def topological_order(self, roots: list[State]) -> list[State]:
         """Root first, ties by the smallest state; where states do not compare, first ready first served."""
         try:
-            return self.kahn(root, heapq.heappush, heapq.heappop)
+            return self.kahn(roots, heapq.heappush, heapq.heappop)
         except TypeError:
-            return self.kahn(root, lambda ready, state: ready.append(state), lambda ready: ready.pop(0))
+            return self.kahn(roots, lambda ready, state: ready.append(state), lambda ready: ready.pop(0))
 
-    def kahn(self, root: State, put: Callable, take: Callable) -> list[State]:
+    def kahn(self, roots: list[State], put: Callable, take: Callable) -> list[State]:
         """Kahn's algorithm: a state is ready once all its predecessors are out."""
         predecessors = dict.fromkeys(self.transitions, 0)
         for state in self.transitions:
             for successor in self.successors(state):
                 predecessors[successor] += 1
         order: list[State] = []
-        ready: list[State] = [root] if predecessors[root] == 0 else []
+        ready: list[State] = []
+        for root in dict.fromkeys(roots):
+            if predecessors[root] == 0:
+                put(ready, root)
         while ready:
             state = take(ready)
             order.append(state)
@@ -344,7 +352,10 @@ class TabularPrior:
 
 
 def power_law(Qr: dict[Profile, float], beta_r: float) -> dict[Profile, float]:
-    """Section 4: proportional to (-Q) ** -beta, computed as a softmax of -beta * ln(-Q)."""
+    """Section 4: proportional to (-Q) ** -beta, as a softmax of -beta * ln(-Q); for infinite beta the best share."""
+    if math.isinf(beta_r):
+        best = [r for r, value in Qr.items() if value == max(Qr.values())]
+        return {r: 1.0 / len(best) if r in best else 0.0 for r in Qr}
     exponents = {r: -beta_r * math.log(-value) for r, value in Qr.items()}
     largest = max(exponents.values())
     weights = {r: math.exp(exponent - largest) for r, exponent in exponents.items()}
@@ -367,7 +378,7 @@ def robot_policy(
     zeta: float = 1.0,
     xi: float = 1.0,
     eta: float = 1.0,
-    terminal_Vr: float = -1e-10,
+    terminal_Vr: float | Callable[[State], float] = -1e-10,
     graph: Graph | None = None,
 ) -> dict[str, Any]:
     """Phase 2 (sections 4 and 5).
@@ -384,7 +395,7 @@ def robot_policy(
     """
     if not humans:
         raise ValueError("no humans")
-    if not terminal_Vr < 0:
+    if not callable(terminal_Vr) and not terminal_Vr < 0:
         raise ValueError(f"terminal_Vr {terminal_Vr} is not negative")
     rate_h = discount_rate(gamma_h, rho_h)
     rate_r = discount_rate(gamma_r, rho_r)
@@ -401,7 +412,7 @@ def robot_policy(
     Vr, Vhe = result["Vr"], result["Vhe"]
     for state in reversed(graph.states):
         if not graph.transitions[state]:
-            Vr[state] = terminal_Vr
+            Vr[state] = terminal_Vr(state) if callable(terminal_Vr) else terminal_Vr
             continue
         durations = graph.durations(state) if rate_h > 0 or rate_r > 0 else None
         for_robot = graph.discounted(state, rate_r, durations)
