@@ -29,6 +29,7 @@ from empo_bi.world.agent_fields import AgentFields, rectangle
 from empo_bi.world.as_model import Model
 from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
+from empo_bi.world.model import State
 
 Event = Any  # a goal, an event by fields, or a function of a state
 KeyTest = Callable[[KeyArray], BoolArray]  # packed bodies (B, W) -> (B,)
@@ -164,7 +165,7 @@ class _StateTest:
     """Asks an event about single states."""
 
     event: Event
-    ask: Callable[[Any], object]
+    ask: Callable[[State], object]
 
     @classmethod
     def of(cls, event: Event) -> _StateTest:
@@ -175,7 +176,7 @@ class _StateTest:
             )
         return cls(event, ask)
 
-    def __call__(self, state: Any) -> bool:
+    def __call__(self, state: State) -> bool:
         return _truth(self.ask(state), self.event)
 
 

@@ -95,7 +95,7 @@ def test_what_is_no_number_is_named(name: str, parameter: str, value: Any) -> No
 def test_infinite_betas_are_fine_and_other_infinities_are_not() -> None:
     assert phase_1(beta_h=math.inf)((0, 0), 0, At(0)).tolist() == [1.0, 0.0]
     assert set(phase_2(beta_r=math.inf)((0, 0)).values()) <= {0.0, 0.5, 1.0}
-    with pytest.raises(ValueError, match="zeta=inf; give a finite number$"):
+    with pytest.raises(ValueError, match=r"zeta=inf; give a finite number$"):
         phase_2(zeta=math.inf)
 
 

@@ -21,7 +21,7 @@ from empo_bi.runtime.hooks import provider_of
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.types import Bodies, ByteArray, IndexArray, KeyArray
 from empo_bi.world.as_model import UNKNOWN, as_model
-from empo_bi.world.model import World
+from empo_bi.world.model import State, World
 
 ATTAINED = ("members", "added", "attained")  # arrays of a slice that tell where goals are attained
 
@@ -184,7 +184,7 @@ class Dag:
         body_S = as_array(self.levels.members(t))
         return self._book.states(t, body_S if place_M is None else body_S[place_M])
 
-    def terminal_states(self) -> list[Any]:
+    def terminal_states(self) -> list[State]:
         """All states without successors, level by level: where the world ends, or where a sub-problem stops.
 
         Examples

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB
     from empo_bi.world.as_model import Model
 
 LevelFunction = Callable[[Any], int]
-StateTest = Callable[[Any], bool]
+StateTest = Callable[[State], bool]
 
 
 def level_of(level_fct: LevelFunction, state: State) -> int:

@@ -21,6 +21,7 @@ from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import BoolArray, IndexArray, Json
 from empo_bi.world.as_model import Model
+from empo_bi.world.model import State
 
 MAX_LEVELS = 100_000  # of a world whose few bodies might go round for ever
 
@@ -59,7 +60,7 @@ class SharedExplorer(PythonExplorer):
         here = [self._number_of_rest(start) for start in self.starts if int(start[0]) == self._step]
         return np.unique(np.array(here, dtype=np.int64))
 
-    def _number_of_rest(self, state: Any) -> int:
+    def _number_of_rest(self, state: State) -> int:
         rest = tuple(state[1:])
         known = self._number_of.get(rest)
         if known is None:

@@ -234,7 +234,7 @@ def plan(
     }
     seen = probe(longest, options, level_fct=level_fct, seconds=seconds, progress=progress, max_levels=max_levels)
     checked = checked_agents(model, humans, robots if phase_2 else ())
-    profiles = Profiles.of(model.n_agents, model.n_actions, *checked)
+    profiles = Profiles.of(model.num_actions_per_agent, *checked)
     trim()  # else memory that the probe has freed would count
     narrowest = 8 if wants_double(options["params"], phase_2) else 4
     outlook = _Outlook(seen, profiles, phase_2, resident_bytes(), workers, narrowest)

@@ -63,7 +63,7 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[State]) -> F
     number_of = {tuple(actions): u for u, actions in enumerate(profiles.action_UH.tolist())}
     for m, state in enumerate(states):
         for h, human in enumerate(profiles.humans):
-            for action in range(profiles.n_actions):
+            for action in range(profiles.actions_N[human]):
                 asked = f"believed_others_policy({short_repr(state)}, {human}, {action})"
                 told = answer_of(partial(belief, state, human, action), asked)
                 try:
@@ -80,10 +80,20 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[State]) -> F
                     if u is None or not 0 <= probability < float("inf"):
                         raise ValueError(
                             f"{asked} lets the humans {list(profiles.humans)} play {list(played)} with probability "
-                            f"{probability}; actions are 0 to {profiles.n_actions - 1}, probabilities not negative"
+                            f"{probability}; actions are {_ranges(profiles)}, probabilities not negative"
                         )
                     belief_MHU[m, h, u] += probability
     return belief_MHU
+
+
+def _ranges(profiles: Profiles) -> str:
+    """Which actions the humans have."""
+    numbers = [profiles.actions_N[human] for human in profiles.humans]
+    return (
+        f"0 to {numbers[0] - 1}"
+        if len(set(numbers)) == 1
+        else ", ".join(f"0 to {n - 1} of agent {human}" for n, human in zip(numbers, profiles.humans, strict=True))
+    )
 
 
 def joint_policies_of(
@@ -106,8 +116,8 @@ def joint_policies_of(
             u = number_of.get(actions)
             if u is None:
                 raise ValueError(
-                    f"{asked} lets the humans {list(profiles.humans)} play {list(actions)}; expected one action from 0 to "
-                    f"{profiles.n_actions - 1} each, in the order of human_agent_indices"
+                    f"{asked} lets the humans {list(profiles.humans)} play {list(actions)}; expected one action each, "
+                    f"{_ranges(profiles)}, in the order of human_agent_indices"
                 )
             if not 0 <= probability < float("inf"):
                 raise ValueError(f"{asked} gave a probability of {probability}; expected finite ones that are not negative")

@@ -261,6 +261,7 @@ def open_dag(path: object, *, world: World | None = None, memory_limit: Size | N
 
 def manifest_of(model: Model, content: Json, explorer: Explorer, goals: FixedGoals | None) -> Json:
     """What a store says about itself, in JSON; ``content`` has, by name, everything that its arrays depend on."""
+    numbers = model.num_actions_per_agent
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -270,6 +271,7 @@ def manifest_of(model: Model, content: Json, explorer: Explorer, goals: FixedGoa
         "content": content,
         "n_agents": model.n_agents,
         "n_actions": model.n_actions,
+        **({} if len({*numbers}) <= 1 else {"num_actions_per_agent": numbers}),
         "n_profiles": explorer.n_profiles,
         "shares_bodies": explorer.shares_bodies,
         "humans": None if goals is None else goals.humans,

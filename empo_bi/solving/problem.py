@@ -70,7 +70,7 @@ class Problem:
 
     def setting(self, goals: GoalColumns, precision: Precision) -> Setting:
         """What all phases have in common."""
-        profiles = Profiles.of(self.model.n_agents, self.model.n_actions, self.humans, self.robots)
+        profiles = Profiles.of(self.model.num_actions_per_agent, self.humans, self.robots)
         is_discounted = any(rate for params in self.all_params for rate in (params.rate_h, params.rate_r))
         return Setting(profiles, goals, precision, unit_durations=not self.model.has_own_durations or not is_discounted)
 

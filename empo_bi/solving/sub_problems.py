@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -61,6 +61,6 @@ def _stopped(dag: Dag, part: SubProblem) -> Dag:
     other = copy.copy(dag)
     other.levels = cast(Levels, StoppedLevels(dag.levels, stopped))
     # Its states are those of the DAG, wherever the sub-problem starts; so that is what identifies it.
-    own: dict[str, Any] = {name: key for name, key in dag.part.content.items() if name != "stop"}
+    own = {name: key for name, key in dag.part.content.items() if name != "stop"}
     other.part = SubProblem(dag.part.starts, part.stop, stored={**own, "stop": part.content["stop"]})
     return other

@@ -199,11 +199,17 @@ def shown(value: Any) -> str:
 
 
 def check_dag_manifest(manifest: Json) -> None:
-    check_record(manifest, DAG_MANIFEST, {"states": one_of("numbered")})
+    check_record(manifest, DAG_MANIFEST, {"states": one_of("numbered"), "num_actions_per_agent": listed(WHOLE)})
     check_record(manifest["content"], DAG_CONTENT, SUB_PROBLEM, inside="content")
     n_agents, n_actions, n_profiles = (manifest[name] for name in ("n_agents", "n_actions", "n_profiles"))
+    own = manifest.get("num_actions_per_agent")
     most = math.log2(MOST_PROFILES) / math.log2(n_actions) if n_actions > 1 else MOST_PROFILES
-    if n_agents > most or n_profiles != n_actions**n_agents:
+    if own is not None:
+        has_numbers = len(own) == n_agents < 64 and all(1 <= n <= n_actions for n in own) and n_actions in own
+        is_right = has_numbers and n_profiles == math.prod(own) <= MOST_PROFILES
+    else:
+        is_right = n_agents <= most and n_profiles == n_actions**n_agents
+    if not is_right:
         raise FormatError(f"field 'n_profiles' is {n_profiles:,} for {n_agents:,} agents with {n_actions:,} actions")
     _check_goals(manifest)
     if is_packed(manifest) and not (manifest["shares_bodies"] and manifest["content"]["levels"] == "steps"):

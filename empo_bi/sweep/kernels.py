@@ -65,12 +65,19 @@ def extreme_over_robots(  # type: ignore[no-untyped-def]
 def expected_over_others(out_AHG, in_UHG, weight_HU, profile_HAO, cell):  # type: ignore[no-untyped-def]
     r"""``out_AHG[a, h, g]`` = :math:`\sum_{u: u_h = a}` weight(h, u) ``in_UHG[u, h, g]``: what each own action means.
 
-    ``profile_HAO`` has, for each human and action, the human profiles with that action.
+    ``profile_HAO`` has, for each human and action, the human profiles with that action; -1 after the last of fewer than
+    others have. Actions that a human does not have are worth 0.
     """
-    H, A, n_others = profile_HAO.shape
+    H, A, most_others = profile_HAO.shape
     for h in range(H):
         for a in range(A):
             out_G, u_O = out_AHG[a, h], profile_HAO[h, a]
+            n_others = most_others
+            while n_others > 0 and u_O[n_others - 1] < 0:
+                n_others -= 1
+            if n_others == 0:
+                for g in range(out_G.size):
+                    out_G[g] = 0
             o = 0
             while o < n_others:
                 i = u_O[o]
@@ -205,6 +212,41 @@ def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X, least, constants):  # type: 
             v_X[x] = top_X[x]
 
 
+@inlined
+def number_of_actions(profile_HAO, h):  # type: ignore[no-untyped-def]
+    """How many actions a human has; the first ones."""
+    n = profile_HAO.shape[1]
+    while n > 1 and profile_HAO[h, n - 1, 0] < 0:
+        n -= 1
+    return n
+
+
+@rule
+def boltzmann_of_own(q_AX, beta, pi_AX, v_X, least, constants, profile_HAO):  # type: ignore[no-untyped-def]
+    """The same as :func:`boltzmann` where humans have different numbers of actions, one column after the other."""
+    H, A, X = profile_HAO.shape[0], q_AX.shape[0], q_AX.shape[1]
+    c = exp_constants(constants)
+    for x in range(X):
+        n = number_of_actions(profile_HAO, x // (X // H))
+        top = q_AX[0, x]
+        for a in range(1, n):
+            top = max(top, q_AX[a, x])
+        total = top - top  # 0 in the type of the tables
+        v = total
+        for a in range(A):
+            pi_AX[a, x] = 0
+        for a in range(n):
+            if math.isinf(beta):
+                pi_AX[a, x] = 1 if q_AX[a, x] == top else 0
+            else:
+                pi_AX[a, x] = exp_nonpositive(beta * (q_AX[a, x] - top), least, c)
+            total += pi_AX[a, x]
+        for a in range(n):
+            pi_AX[a, x] /= total
+            v += pi_AX[a, x] * q_AX[a, x]
+        v_X[x] = top if math.isinf(beta) else v
+
+
 @kernel
 def human_block(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_K, continuation, attained_MB, has_NX, belief_NHU,
@@ -230,6 +272,9 @@ def human_block(  # type: ignore[no-untyped-def]
     limits = np.array([-708.0 if v_MX.itemsize == 8 else -87.0, beta]).astype(v_MX.dtype)
     least, sharpness = limits[0], limits[1]
     cell = np.ones(3, v_MX.dtype)
+    has_fewer = False
+    for h in range(H):
+        has_fewer = has_fewer or number_of_actions(profile_HAO, h) < A
     is_plain = math.isinf(beta) and pi_NAX.shape[0] < row_M.size and discount_K.size == 0
     is_plain = is_plain and acts_alone(profile_UR, profile_HAO, belief_NHU)
     for m in range(row_M.size):
@@ -240,7 +285,10 @@ def human_block(  # type: ignore[no-untyped-def]
             find_entries(at_J, row_M[m], start_E, count_EJ)
             extreme_over_robots(best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic)
             expected_over_others(q_AHG, best_UHG, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
-            boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, constants)
+            if has_fewer:
+                boltzmann_of_own(q_AX, sharpness, pi_AX, v_X, least, constants, profile_HAO)
+            else:
+                boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, constants)
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
         for x in range(X):
             v_X[x] = v_X[x] if has_X[x] else 0

@@ -211,7 +211,7 @@ def test_every_option_reaches_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path:
         "progress": False,
     }  # fmt: skip
     options = set(SolveOptions.__annotations__) - {"monitor", "memory_profile"}
-    only_in_python = {"possible_goal_generator", "human_policy_prior", "dag", "level_fct"}
+    only_in_python = {"possible_goal_generator", "human_policy_prior", "dag", "level_fct", "start", "stop"}
     assert options - set(given) == only_in_python
     invoke("solve", "first_steps", "--temporary")
     assert (given["out"], given["progress"], given["compression"]) == (True, True, True)

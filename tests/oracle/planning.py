@@ -115,6 +115,17 @@ def all_profiles(n_agents: int, n_actions: int) -> Iterator[Profile]:
         yield digits[::-1]
 
 
+def actions_of(world: PlanningWorld, agent: int) -> range:
+    """The actions of an agent: as many as the world has, or as it says of that agent."""
+    own = getattr(world, "num_actions_per_agent", None)
+    return range(world.n_actions if own is None else own[agent])
+
+
+def combinations(world: PlanningWorld, agents: Iterable[int]) -> list[Profile]:
+    """All that some agents can do together, the last one changing fastest."""
+    return list(itertools.product(*(actions_of(world, agent) for agent in agents)))
+
+
 class Graph:
     """All reachable states in topological order with their transitions (section 2, ``get_dag``).
 
@@ -144,7 +155,7 @@ class Graph:
             return {}
         found = {
             profile: world.transition_probabilities(state, list(profile))
-            for profile in all_profiles(world.n_agents, world.n_actions)
+            for profile in (p[::-1] for p in combinations(world, reversed(range(world.n_agents))))
         }
         if not any(found.values()):
             return {}
@@ -230,16 +241,17 @@ def attain_or_continue(outcomes: list[tuple[float, float, State]], values: Value
 # 3: phase 1
 
 
-def uniform_belief(humans: Sequence[int], n_agents: int, n_actions: int) -> Belief:
+def uniform_belief(world: PlanningWorld, humans: Sequence[int]) -> Belief:
     """Section 3, default belief: all combinations of the other humans' actions are equally likely."""
 
     def belief(state: State, human: int, action: int) -> Iterator[tuple[float, list[int]]]:
         others = [j for j in humans if j != human]
-        for choice in itertools.product(range(n_actions), repeat=len(others)):
-            profile = [-1] * n_agents
+        choices = combinations(world, others)
+        for choice in choices:
+            profile = [-1] * world.n_agents
             for j, chosen in zip(others, choice, strict=True):
                 profile[j] = chosen
-            yield float(n_actions) ** -len(others), profile
+            yield 1.0 / len(choices), profile
 
     return belief
 
@@ -281,8 +293,8 @@ def human_policy_prior(
     rho = discount_rate(gamma_h, rho_h)
     graph = graph or Graph(world)
     robots = [i for i in range(world.n_agents) if i not in humans]  # every other agent counts as a robot
-    robot_profiles = list(itertools.product(range(world.n_actions), repeat=len(robots)))
-    belief = believed_others_policy or uniform_belief(humans, world.n_agents, world.n_actions)
+    robot_profiles = combinations(world, robots)
+    belief = believed_others_policy or uniform_belief(world, humans)
     extremum = max if optimistic else min
     policies: Policies = {}
     Vh: Values = {}
@@ -306,8 +318,9 @@ def human_policy_prior(
                 if goal.is_achieved(state):  # credited on arrival
                     policies[state][h][goal] = [1.0] + [0.0] * (world.n_actions - 1)
                     continue
-                q = [q_value(state, table, h, a, goal) for a in range(world.n_actions)]
-                policies[state][h][goal] = boltzmann(q, beta_h)
+                q = [q_value(state, table, h, a, goal) for a in actions_of(world, h)]
+                policies[state][h][goal] = boltzmann(q, beta_h) + [0.0] * (world.n_actions - len(q))
+                q += [0.0] * (world.n_actions - len(q))  # actions that h does not have
                 value = sum(p * q_a for p, q_a in zip(policies[state][h][goal], q, strict=True))
                 store_value(Vh, state, h, goal, value)
     return policies, Vh
@@ -404,7 +417,7 @@ def robot_policy(
         prior, _ = human_policy_prior(world, humans, generator, graph=graph)
     if isinstance(prior, dict):
         prior = TabularPrior(prior, humans, generator, world.n_actions)
-    robot_profiles = list(itertools.product(range(world.n_actions), repeat=len(robots)))  # last robot fastest
+    robot_profiles = combinations(world, robots)  # last robot fastest
     nobody_acts = [0] * world.n_agents  # agents in neither list play action 0
 
     result: dict[str, Any] = {"states": graph.states, "chain": [{} for _ in graph.states]}
