@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ class StoppedLevels:
         """``stopped`` has, for each level, (S,) where it stops."""
         self._levels, self._stopped = levels, stopped
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._levels, name)
 
     def __len__(self) -> int:

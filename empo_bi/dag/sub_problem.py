@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -81,37 +81,40 @@ KEYS = ("start", "n_starts", "stop")  # of content
 
 
 def checked_starts(model: Model, start: object) -> tuple[State, ...]:
-    """The states that a user gave as ``start``: one state, or a list of them; none for None."""
+    """The states that a user gave as ``start``, each once: one state, or a list of them; none for None."""
     if start is None:
         return ()
     states = start if isinstance(start, list) else [start]
     if not states:
         raise ValueError("start=[]; give a state, a list with at least one state, or None for the initial state")
-    if model.packed is not None:
-        return tuple(_as_the_world_has_them(model, states))
-    for state in states:
-        try:
-            hash(state)
-        except TypeError as error:
-            raise InvalidStateError(
-                f"start: {short_repr(state)} is not a state ({error}); give a hashable state, or a list of them"
-            ) from error
-    return tuple(dict.fromkeys(states))
-
-
-def _as_the_world_has_them(model: Model, states: Iterable[State]) -> list[State]:
-    """States of a packed world, checked by encoding them; equal ones become one."""
-    packed = model.packed
-    assert packed is not None
     try:
-        steps, key_SW = packed.encode(states)
-    except (TypeError, ValueError, IndexError) as error:
-        if isinstance(error, InvalidStateError):
-            raise
+        return tuple(dict.fromkeys(_as_the_world_has_them(model, states)))
+    except (InvalidStateError, TypeError, ValueError, IndexError) as error:
         raise InvalidStateError(
-            f"start={short_repr(states)}: not a state, or a list of states, of this world ({error})"
+            f"start={short_repr(start)}: {error}; give a state of this world, or a list of them"
         ) from error
-    if not ((steps >= 0) & (steps <= packed.max_steps)).all():
-        bad = int(steps[(steps < 0) | (steps > packed.max_steps)][0])
-        raise ValueError(f"start: a state at step {bad}; this world has steps 0 to {packed.max_steps}")
-    return list(dict.fromkeys(packed.decode(steps, key_SW)))
+
+
+def _as_the_world_has_them(model: Model, states: list[State]) -> list[State]:
+    """States, checked as far as that takes no question: those of a packed world by encoding them."""
+    packed = model.packed
+    if packed is None:
+        return states
+    steps, key_SW = packed.encode(states)
+    late = steps[(steps < 0) | (steps > packed.max_steps)]
+    if len(late):
+        raise InvalidStateError(f"a state at step {int(late[0])}, but this world has steps 0 to {packed.max_steps}")
+    return packed.decode(steps, key_SW)
+
+
+def check_starts_of_python_world(model: Model, part: SubProblem) -> None:
+    """Ask a world that is written in Python about each state to begin with, so that an error names the argument."""
+    for state in part.starts if model.packed is None else ():
+        if part.stops is None or not part.stops(state):
+            try:
+                model.transitions(state, model.profiles[0])
+            except Exception as error:
+                raise InvalidStateError(
+                    f"start={short_repr(state)}: the world was asked about this state and raised {type(error).__name__}: "
+                    f"{error}; give a state of this world, or a list of them"
+                ) from error

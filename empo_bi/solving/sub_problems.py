@@ -10,7 +10,7 @@ import numpy as np
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.stopped_levels import StoppedLevels
-from empo_bi.dag.sub_problem import KEYS, SubProblem, checked_starts
+from empo_bi.dag.sub_problem import KEYS, SubProblem, check_starts_of_python_world, checked_starts
 from empo_bi.errors import InvalidStateError
 from empo_bi.events import Event, indicator_of, stop_of
 from empo_bi.runtime.wording import short_repr
@@ -20,7 +20,13 @@ from empo_bi.world.as_model import Model
 
 def sub_problem_of(model: Model, start: object, stop: Event | None) -> SubProblem:
     """What a user gave as ``start`` and ``stop``, checked."""
-    return SubProblem(checked_starts(model, start), stop_of(stop, model))
+    starts = checked_starts(model, start)
+    try:
+        part = SubProblem(starts, stop_of(stop, model))
+    except TypeError as error:
+        raise TypeError(f"stop={short_repr(stop)}: {error}") from error
+    check_starts_of_python_world(model, part)
+    return part
 
 
 def stored_part(content: Json) -> SubProblem:

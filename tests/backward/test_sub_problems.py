@@ -402,12 +402,16 @@ def test_what_is_no_start_or_stop_is_refused() -> None:
     late = (9, *world.initial_state()[1:])
     with pytest.raises(ValueError, match=r"start=\[\]; give a state"):
         solve(world, start=[], **QUIET)
-    with pytest.raises(ValueError, match="a state at step 9; this world has steps 0 to 2"):
+    with pytest.raises(InvalidStateError, match="a state at step 9, but this world has steps 0 to 2"):
         solve(world, start=late, **QUIET)
     with pytest.raises(InvalidStateError):
         solve(world, start=(0, "nowhere"), **QUIET)
-    with pytest.raises(InvalidStateError, match="not a state"):
+    with pytest.raises(InvalidStateError, match=r"start=\[\[0, 1\]\]: unhashable"):
         solve(Ring(), start=[[0, 1]], **QUIET)
+    with pytest.raises(
+        InvalidStateError, match="start='nowhere': the world was asked about this state and raised ValueError"
+    ):
+        solve(Ring(), start="nowhere", **QUIET)
     with pytest.raises(TypeError, match="is not an event"):
         solve(world, stop=3, **QUIET)
     with pytest.raises(TypeError, match="is not one; give a goal"):
