@@ -187,6 +187,11 @@ def _opened(folder: Folder, store: str, dag: Dag) -> Solution:
                 f"({', '.join(own) or 'separate parameters for phase 1'}), which a folder cannot hold; "
                 "call solve, or what made it, with the same arguments: it opens what is there"
             )
+        if content.get("stop", "never") != dag.part.content.get("stop", "never"):
+            raise StoreMismatchError(
+                f"{folder}: was solved with a stop that the DAG beside it does not have; call solve with the same "
+                "arguments: it opens what is there"
+            )
         roles = Roles(humans=content["humans"], robots=content["robots"], phase_2=content["phase_2"])
         storage = Storage(
             folders=[folder.place], only_opens=True, arrays=frozenset(content.get("arrays", ARRAYS)),

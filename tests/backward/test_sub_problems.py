@@ -19,7 +19,9 @@ from backward.test_python_worlds_against_oracle import Drawn, problems, two_step
 from engine import load_quietly
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
+from oracle.storereader import StoreReader
 from planning_worlds import Ring, TwoSteps, step_of
+from store.test_format import assert_same
 from store_tools import assert_same_dags, assert_same_trees
 
 from empo_bi import (
@@ -32,8 +34,11 @@ from empo_bi import (
     events,
     open_dag,
     open_solution,
+    plan,
     solve,
 )
+from empo_bi.analysis.comparison import compare
+from empo_bi.analysis.uncertainty import robot_divergence, robot_entropy
 from empo_bi.errors import EmpoOverflowError, GoalError, InvalidStateError, TooManyStatesError
 from empo_bi.store.verify import verify_store
 
@@ -343,6 +348,8 @@ def test_a_store_of_a_sub_problem_is_never_taken_for_another(kind: str, tmp_path
     again = enumerate_dag(make(), stop=stop, store=tmp_path / "dag", **QUIET)
     assert_same_dags(again, enumerate_dag(world, stop=stop, **QUIET))
     assert damage_in(tmp_path) == []
+    if kind != "arrays":  # a reader that was written from docs/format.md, for all worlds but numbered ones
+        assert_same(StoreReader(tmp_path / "dag"), again, world)
     params = Params(terminal_Vr=-0.5)
     first = solve(world, params, start=start, stop=stop, out=tmp_path / "out", **QUIET)
     found = open_solution(tmp_path / "out", world=make())
@@ -392,6 +399,44 @@ def test_a_folder_with_a_function_of_ends_says_so_when_it_is_opened(tmp_path: Pa
     unknown = solve(world, Params(terminal_Vr=lambda state: asked.update([state]) or -1.0), out=tmp_path, **QUIET)
     assert sum(asked.values()) == unknown.dag.level_sizes[-1]  # no function can be told from another lambda
     assert len(list(tmp_path.glob("solution-*"))) == 2
+
+
+def test_a_stop_that_only_a_view_of_the_dag_has_is_named_when_results_are_opened(tmp_path: Path) -> None:
+    world = load_quietly("ice_rink", max_steps=3)
+    whole = solve(world, out=tmp_path, **QUIET)
+    stop = events.agent_in(0, (2, 1, 9, 9))
+    part = solve(world, dag=whole.dag, stop=stop, out=tmp_path, **QUIET)
+    assert dict(part.Vr.items()) != dict(whole.Vr.items())
+    assert dict(solve(world, dag=whole.dag, stop=stop, out=tmp_path, **QUIET).Vr.items()) == dict(part.Vr.items())
+    opened, refused = 0, 0
+    for folder in tmp_path.glob("solution-*"):
+        try:
+            opened += dict(open_solution(folder).Vr.items()) == dict(whole.Vr.items())
+        except StoreMismatchError as error:
+            refused += "with a stop that the DAG beside it does not have" in str(error)
+    assert (opened, refused) == (1, 1)
+
+
+def test_the_planner_never_asks_about_ends() -> None:
+    asked = Counter[Any]()
+    params = Params(terminal_Vr=lambda state: asked.update([state]) or -1.0)
+    plan(load_quietly("asymmetric_freeing", max_steps=6), params=params, progress=False)
+    assert not asked
+
+
+def test_a_sub_problem_is_exported_and_tabulated(tmp_path: Path) -> None:
+    world = load_quietly("ice_rink", max_steps=4)
+    start = enumerate_dag(world, **QUIET).states(1)[:2]
+    solution = solve(world, Params(beta_r=math.inf), start=start, stop=events.agent_in(0, (2, 1, 9, 9)), **QUIET)
+    model = solution.dag.to_drn(tmp_path / "part.drn", unrolled=True, progress=False)
+    assert model.n_states == solution.dag.n_states
+    entropy, divergence = robot_entropy(solution), robot_divergence(solution, solution)
+    assert np.nanmin(entropy) >= 0
+    assert np.nanmax(divergence) == 0
+    soft = solve(world, Params(beta_r=2.0), dag=solution.dag, **QUIET)
+    differences = compare(solution, soft).most_different(1, by="distance")
+    assert differences
+    assert "log-odds" not in str(differences[0])  # which are infinite
 
 
 # --- what users give --------------------------------------------------------------------------------------------------
