@@ -188,7 +188,7 @@ class StoreReader:
         check((self.manifest["format"], self.manifest["version"]) == ("empo_bi DAG", 1), "another format")
         check(set(self.manifest) == MANIFEST_FIELDS, f"manifest: fields {sorted(self.manifest)}")
         check(
-            CONTENT_FIELDS == set(self.manifest["content"]) - SUB_PROBLEM_FIELDS,
+            set(self.manifest["content"]) - SUB_PROBLEM_FIELDS == CONTENT_FIELDS,
             f"content: fields {sorted(self.manifest['content'])}",
         )
         check((self.manifest["humans"] is None) == (self.manifest["goals"] is None), "only one of humans and goals")
