@@ -60,7 +60,7 @@ class ResultContent:
     def _functions(self, i: int) -> Json:
         """Users' functions that were not there from the beginning, and are part of a manifest only where they are given."""
         terminal = self._problem.params[i].terminal_function
-        return {"terminal_Vr": self._key_of(terminal)} if self._problem.phase_2 and terminal is not None else {}
+        return {} if terminal is None else {"terminal_Vr": self._key_of(terminal)}
 
     def _key_of(self, thing: object) -> str | None:
         if id(thing) not in self._keys:
