@@ -254,7 +254,9 @@ def check_solution_manifest(manifest: Json) -> None:
     own = {"arrays": listed(TEXT), "terminal_Vr": optional(TEXT)}
     check_record(content, SOLUTION_CONTENT, {**own, **SUB_PROBLEM}, inside="content")
     if (content["params"]["terminal_Vr"] is None) != ("terminal_Vr" in content):
-        raise FormatError("field 'params' of content: terminal_Vr is null if, and only if, content has the digest of a function")
+        raise FormatError(
+            "field 'params' of content: terminal_Vr is null if, and only if, content has the digest of a function"
+        )
     check_agents("humans", content["humans"])
     check_agents("robots", content["robots"])
     goals, n_levels = manifest["goals"], manifest["horizon"] + 1
