@@ -8,7 +8,7 @@ import numpy as np
 
 from empo_bi.accuracy.arithmetic import UNIT, expected, growth, policy_error, put_next
 from empo_bi.runtime.jit import kernel, rule
-from empo_bi.sweep.kernels import number_of_actions
+from empo_bi.sweep.boltzmann import number_of_actions
 from empo_bi.sweep.successor_values import find_entries, is_attained
 
 

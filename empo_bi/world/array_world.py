@@ -161,10 +161,9 @@ class ArrayWorld(PackedWorld):
             self.num_actions_per_agent = checked_numbers_of_actions(num_actions_per_agent, n_agents)
             n_actions = max(self.num_actions_per_agent)
             if math.prod(self.num_actions_per_agent) != self.n_profiles:
-                raise InvalidWorldError(
-                    f"{counted(self.n_profiles, 'action profile')} for num_actions_per_agent={self.num_actions_per_agent}; "
-                    f"give {math.prod(self.num_actions_per_agent)}, one for each combination"
-                )
+                expected = f"give {math.prod(self.num_actions_per_agent)}, one for each combination"
+                found = f"{counted(self.n_profiles, 'action profile')} for {self.num_actions_per_agent}"
+                raise InvalidWorldError(f"{found} = num_actions_per_agent; {expected}")
         if action_names is not None and len(action_names) != n_actions:
             raise InvalidWorldError(f"{len(action_names)} action_names for {counted(n_actions, 'action')}; give one each")
         self.agents = tuple(range(n_agents))
@@ -306,8 +305,7 @@ class ArrayWorld(PackedWorld):
         if len(profile) != len(actions_N) or not all(0 <= a < n for a, n in zip(profile, actions_N, strict=True)):
             most = f"{actions_N[0] - 1}" if len(set(actions_N)) == 1 else f"{[n - 1 for n in actions_N]}"
             raise InvalidActionError(
-                f"actions {actions!r}; give one action for each agent, {counted(len(self.agents), 'number')} from 0 to "
-                f"{most}"
+                f"actions {actions!r}; give one action per agent, {counted(len(self.agents), 'number')} from 0 to {most}"
             )
         if self.is_terminal((step, number)):
             return None
