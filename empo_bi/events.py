@@ -15,20 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import as_array
+from empo_bi.dag.sub_problem import Stop
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import BoolArray, IndexArray, KeyArray
 from empo_bi.world.agent_fields import AgentFields, rectangle
+from empo_bi.world.as_model import Model
 from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
+from empo_bi.world.model import State
 
 Event = Any  # a goal, an event by fields, or a function of a state
+KeyTest = Callable[[KeyArray], BoolArray]  # packed bodies (B, W) -> (B,)
 Indicator = Callable[[int, IndexArray], BoolArray]  # level, places of M states there -> (M,)
 
 
@@ -70,33 +74,49 @@ def by_fields(function: Callable[..., object]) -> FieldsEvent:
 def agent_in(agent: int, area: Sequence[int]) -> FieldsEvent:
     """An agent is on a cell ``(x, y)``, or in a rectangle ``(x1, y1, x2, y2)``, corners included."""
     area = rectangle(area)
-    return FieldsEvent(lambda fields: fields.inside(agent, area), f"agent_in({agent}, {area})")
+    return FieldsEvent(partial(_is_inside, agent, area), f"agent_in({agent}, {area})")
 
 
 def door_open(cell: Sequence[int]) -> FieldsEvent:
     """The door on a cell is open."""
     x, y = cell
-    return FieldsEvent(lambda fields: fields.is_open((x, y)), f"door_open({(x, y)})")
+    return FieldsEvent(partial(_is_open, (x, y)), f"door_open({(x, y)})")
 
 
 def carries(agent: int, kind: str) -> FieldsEvent:
     """An agent has a thing of a kind in its hands: a key, a ball or a box."""
-    return FieldsEvent(lambda fields: fields.carries(agent, kind), f"carries({agent}, {kind!r})")
+    return FieldsEvent(partial(_carries, agent, kind), f"carries({agent}, {kind!r})")
 
 
 def thing_gone(kind: str, cell: Sequence[int]) -> FieldsEvent:
     """What lies on a cell at the start (a block, rock, key, ball or box) does not lie there: it was pushed or taken away."""
     x, y = cell
-    name = f"thing_gone({kind!r}, {(x, y)})"
+    return FieldsEvent(partial(_is_gone, kind, (x, y)), f"thing_gone({kind!r}, {(x, y)})")
 
-    def is_gone(fields: StateFields) -> BoolArray:
-        start = type(fields)(fields.world, fields.world.initial_key)
-        if not start.holds(kind, (x, y))[0]:
-            lie = [tuple(xy) for xy in start.things(kind)[0].tolist()]
-            raise ValueError(f"{name}: there is no {kind} on that cell at the start; they lie on {lie or 'no cell'}")
-        return ~fields.holds(kind, (x, y))
 
-    return FieldsEvent(is_gone, name)
+# Functions of this module, not closures, so that events can be identified and sent to other processes.
+
+
+def _is_inside(agent: int, area: tuple[int, int, int, int], fields: AgentFields) -> BoolArray:
+    return fields.inside(agent, area)
+
+
+def _is_open(cell: tuple[int, int], fields: StateFields) -> BoolArray:
+    return fields.is_open(cell)
+
+
+def _carries(agent: int, kind: str, fields: StateFields) -> BoolArray:
+    return fields.carries(agent, kind)
+
+
+def _is_gone(kind: str, cell: tuple[int, int], fields: StateFields) -> BoolArray:
+    start = type(fields)(fields.world, fields.world.initial_key)
+    if not start.holds(kind, cell)[0]:
+        lie = [tuple(xy) for xy in start.things(kind)[0].tolist()]
+        raise ValueError(
+            f"thing_gone({kind!r}, {cell}): there is no {kind} on that cell at the start; they lie on {lie or 'no cell'}"
+        )
+    return ~fields.holds(kind, cell)
 
 
 def indicators_of(events: Sequence[Event], dag: Dag) -> list[Indicator]:
@@ -106,25 +126,63 @@ def indicators_of(events: Sequence[Event], dag: Dag) -> list[Indicator]:
 
 
 def _indicator_of(event: Event, dag: Dag, keys: Callable[[], KeyArray]) -> Indicator:
-    if isinstance(event, FieldsEvent):
-        fields_of = dag.model.fields
-        if fields_of is None:
-            raise TypeError(
-                f"{event!r} is computed from the fields of a gridworld, and {short_repr(dag.world)} is not one; give a "
-                "goal, or a function of a state"
-            )
-        return _by_body(dag, event(fields_of(keys())))
-    packed = dag.model.packed
-    if type(event) in (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal) and packed is not None:
-        return _by_body(dag, packed.attainment(0, keys(), [event])[:, 0])
-    ask = getattr(event, "is_achieved", event)
-    if not callable(ask) or isinstance(event, type):
-        raise TypeError(f"{short_repr(event)} is not an event; give a goal, one of empo_bi.events, or a function of a state")
+    of_keys = _test_of_keys(event, dag.model)
+    if of_keys is not None:
+        return _by_body(dag, of_keys(keys()))
+    test = _StateTest.of(event)
 
     def by_state(t: int, place_M: IndexArray) -> BoolArray:
-        return np.fromiter((_truth(ask(state), event) for state in dag.states(t, place_M)), np.bool_, len(place_M))
+        return np.fromiter(map(test, dag.states(t, place_M)), np.bool_, len(place_M))
 
     return by_state
+
+
+def stop_of(event: Event | None, model: Model) -> Stop | None:
+    """Where a sub-problem of a world stops, if an event says so."""
+    if event is None:
+        return None
+    of_keys = _test_of_keys(event, model)
+    if of_keys is None:
+        return Stop(event, _StateTest.of(event))
+    packed = model.packed
+    assert packed is not None
+    return Stop(event, lambda state: bool(of_keys(packed.encode([state])[1])[0]), of_keys)
+
+
+def _test_of_keys(event: Event, model: Model) -> KeyTest | None:
+    """One look at many packed bodies, where that is all an event takes."""
+    packed = model.packed
+    if isinstance(event, FieldsEvent):
+        fields_of = model.fields
+        if fields_of is None:
+            raise TypeError(
+                f"{event!r} is computed from the fields of a gridworld, and {short_repr(model.world)} is not one; give a "
+                "goal, or a function of a state"
+            )
+        return lambda key_BW: event(fields_of(key_BW))
+    if type(event) in (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal) and packed is not None:
+        return lambda key_BW: packed.attainment(0, key_BW, [event])[:, 0]
+    return None
+
+
+@dataclass(frozen=True)
+class _StateTest:
+    """Asks an event about single states."""
+
+    event: Event
+    ask: Callable[[State], object]
+
+    @classmethod
+    def of(cls, event: Event) -> _StateTest:
+        ask = getattr(event, "is_achieved", event)
+        if not callable(ask) or isinstance(event, type):
+            raise TypeError(
+                f"{short_repr(event)} is not an event; give a goal, one of empo_bi.events, or a function of a state"
+            )
+        return cls(event, ask)
+
+    def __call__(self, state: State) -> bool:
+        return _truth(self.ask(state), self.event)
 
 
 def _truth(answer: Any, event: Event) -> bool:

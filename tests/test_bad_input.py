@@ -61,7 +61,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 RANGES: dict[str, list[float]] = {
     "beta_h": [-1.0, math.nan],
-    "beta_r": [-1.0, math.nan, math.inf],
+    "beta_r": [-1.0, math.nan, -math.inf],
     "gamma_h": [0.0, -0.5, 1.5, math.nan, math.inf],
     "gamma_r": [0.0, -0.5, 1.5, math.nan, math.inf],
     "rho_h": [-0.1, math.nan, math.inf],
@@ -92,10 +92,11 @@ def test_what_is_no_number_is_named(name: str, parameter: str, value: Any) -> No
         PHASES[name](**{parameter: value})
 
 
-def test_infinite_beta_is_for_humans_only() -> None:
+def test_infinite_betas_are_fine_and_other_infinities_are_not() -> None:
     assert phase_1(beta_h=math.inf)((0, 0), 0, At(0)).tolist() == [1.0, 0.0]
-    with pytest.raises(ValueError, match="beta_r=inf; give a finite number"):
-        phase_2(beta_r=math.inf)
+    assert set(phase_2(beta_r=math.inf)((0, 0)).values()) <= {0.0, 0.5, 1.0}
+    with pytest.raises(ValueError, match=r"zeta=inf; give a finite number$"):
+        phase_2(zeta=math.inf)
 
 
 @pytest.mark.parametrize(("name", "who"), [("phase 1", "h"), ("phase 2", "h"), ("phase 2", "r")])

@@ -8,6 +8,7 @@ import numpy as np
 
 from empo_bi.accuracy.arithmetic import UNIT, expected, growth, policy_error, put_next
 from empo_bi.runtime.jit import kernel, rule
+from empo_bi.sweep.boltzmann import number_of_actions
 from empo_bi.sweep.successor_values import find_entries, is_attained
 
 
@@ -101,14 +102,19 @@ def human_bounds(  # type: ignore[no-untyped-def]
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
         for x in range(X):
             h = x // G
-            for a in range(A):
+            n = number_of_actions(profile_HAO, h)
+            for a in range(n, A):
+                pi_A[a], dpi_A[a] = 0.0, 0.0
+            for a in range(n):
                 q, dq = 0.0, 0.0
                 for o in range(n_others):
                     u = profile_HAO[h, a, o]
+                    if u < 0:
+                        break
                     q += belief_HU[h, u] * best_UX[u, x]
                     dq += belief_HU[h, u] * max(high_UX[u, x] - best_UX[u, x], best_UX[u, x] - low_UX[u, x])
                 q_A[a], dq_A[a] = q, dq + ((n_others + 2) * UNIT * q if n_others > 1 else 0.0)
-            v, dv = boltzmann_column(q_A, dq_A, beta, pi_A, dpi_A, theta_A, log_A)
+            v, dv = boltzmann_column(q_A[:n], dq_A[:n], beta, pi_A[:n], dpi_A[:n], theta_A[:n], log_A)
             if is_attained(attained_MB[m], x):  # credited on arrival
                 v, dv = 0.0, 0.0
                 for a in range(A):

@@ -25,7 +25,7 @@ from empo_bi.sweep.formulas import step_weight
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, BlockInputs, put_terminal
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
-from empo_bi.types import Array, FloatArray, Json
+from empo_bi.types import Array, FloatArray, IndexArray, Json
 
 SAFETY = 1.001  # bounds are sums with rounding errors themselves
 _STEEP = 690.0  # a rate of discount beyond which the engine's factor is not the exact one any more
@@ -65,6 +65,7 @@ class ErrorPass:
             table.begin(plan)
         states = dag.states(t) if self._asks else None
         level = Level(t, plan, rows, goals.attained(t), goals.weights(t), goals.has(t), states)
+        is_terminal = np.ones(len(plan.slot_S), dtype=np.bool_)
         self._end(plan, level)
         stored = {name: self._stored(name, t) for name in ("vh", "ve", "xh", "qr", "vr")}
         for block, pi_MAX in self._blocks(t):
@@ -72,6 +73,10 @@ class ErrorPass:
             here = {name: None if array is None else array[block.place_M] for name, array in stored.items()}
             for name, bound in self._compared(self._computed(work), here, pi_MAX, work).items():
                 largest[name] = max(largest[name], bound)
+            is_terminal[block.place_M] = False
+        if self.has_robot and self.params.terminal_function is not None:
+            ended = np.flatnonzero(is_terminal)
+            self._put_worth(plan.slot_S[ended], self.solution.terminal_values(t, ended))
         return largest
 
     def _quantities(self) -> list[str]:
@@ -105,13 +110,18 @@ class ErrorPass:
     def _end(self, plan: RowPlan, level: Level) -> None:
         """All states as if they were terminal; those that are not are computed afterwards."""
         attained_SX = bits_of(level.attained_SB, self.setting.goals.n_columns)
-        rate_h, rate_r = self.params.rate_h, self.params.rate_r
-        for name, rate in (("vh", self.human_params.rate_h), ("ve", rate_h)):
+        for name, rate in (("vh", self.human_params.rate_h), ("ve", self.params.rate_h)):
             put_terminal(self._tables[name], plan.slot_S, attained_SX, self.setting.factor(rate))
             self._tables[f"d_{name}"].write[plan.slot_S] = 0.0
-        worth = self.params.terminal_Vr * (self.setting.factor(rate_r) or 1.0)
-        self._tables["vr"].write[plan.slot_S] = worth
-        self._tables["d_vr"].write[plan.slot_S] = abs(worth) * _slack(rate_r, 1.0) * 2.0**-53 if rate_r else 0.0
+        if not callable(self.params.terminal_Vr):
+            self._put_worth(plan.slot_S, np.full(len(plan.slot_S), self.params.terminal_Vr))
+
+    def _put_worth(self, slot_M: IndexArray, value_M: FloatArray) -> None:
+        """What terminal states are worth to the robot, which counts as exact, as they are read one level below."""
+        rate = self.params.rate_r
+        worth_M = value_M * (self.setting.factor(rate) or 1.0)
+        self._tables["vr"].write[slot_M] = worth_M
+        self._tables["d_vr"].write[slot_M] = np.abs(worth_M) * _slack(rate, 1.0) * 2.0**-53 if rate else 0.0
 
     def _computed(self, work: BlockInputs) -> Found:
         found: Found = {}

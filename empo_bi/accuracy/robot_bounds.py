@@ -60,8 +60,29 @@ def robot_bounds_of_values(  # type: ignore[no-untyped-def]
 
 
 @rule
+def best_shares_errors(q_R, dq_R, pi_R, theta_R, dpi_R):  # type: ignore[no-untyped-def]
+    """The same where the best share equally: numbers that are equal by chance, or differ by rounding only, leave it open
+    who is among them, as in :func:`empo_bi.accuracy.human_bounds.boltzmann_column`."""
+    low, n_likely = -np.inf, 0
+    for r in range(q_R.size):
+        low = max(low, q_R[r] - dq_R[r])
+    for r in range(q_R.size):
+        n_likely += q_R[r] + dq_R[r] >= low
+    for r in range(q_R.size):
+        is_open = n_likely > 1 and q_R[r] + dq_R[r] >= low
+        dpi_R[r] = max(pi_R[r], 1 - pi_R[r]) if is_open else 2 * UNIT * pi_R[r]
+        theta_R[r] = dpi_R[r]
+    return np.inf if n_likely > 1 else 2 * UNIT
+
+
+@rule
 def power_law_errors(q_R, dq_R, beta, pi_R, theta_R, dpi_R):  # type: ignore[no-untyped-def]
-    """How far logits and probabilities of the power law are off. Returns the former's greatest."""
+    """How far logits and probabilities of the power law are off. Returns the former's greatest.
+
+    For ``beta = inf``, where there are no logits, ``theta_R`` has how far probabilities are off as well.
+    """
+    if math.isinf(beta):
+        return best_shares_errors(q_R, dq_R, pi_R, theta_R, dpi_R)
     most, top = 0.0, np.inf
     for r in range(q_R.size):
         top = min(top, -q_R[r])
@@ -84,6 +105,11 @@ def future_error(q_R, dq_R, future, beta, pi_R):  # type: ignore[no-untyped-def]
         most = max(most, most_of(dq_R[r] / -q_R[r]))
         largest, least = max(largest, -q_R[r] + dq_R[r]), min(least, -q_R[r] - dq_R[r])
     widest, rounding = max(largest + future, -future - least), (q_R.size + 4) * UNIT * -future
+    if math.isinf(beta):  # the greatest of numbers that are off is off by no more than they are
+        low, high = -np.inf, -np.inf
+        for r in range(q_R.size):
+            low, high = max(low, q_R[r] - dq_R[r]), max(high, q_R[r] + dq_R[r])
+        return max(high - future, future - low) + rounding
     if (beta + 1) * most > 1:
         return widest + rounding
     turned = math.expm1(2 * (beta + 1) * most)
@@ -170,7 +196,7 @@ def robot_bounds(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         power_law(q_R, beta, pi_R)
         furthest = power_law_errors(q_R, dq_R, beta, pi_R, theta_R, dpi_R)
-        for r in range(R):
+        for r in range(0 if math.isinf(beta) else R):
             theta_R[r] = min(1e300, (1 + growth(furthest)) * pi_R[r] * growth(theta_R[r]))  # times 0 is to be 0
         share_r, off_r = growth(2 * furthest), 0.0
         for r in range(R):

@@ -45,9 +45,11 @@ def policies_of(
 
 def marginal_policy(solution: Solution, weight_MJ: FloatArray, agent: int) -> FloatArray:
     """The action probabilities of an agent, (M, A), if profiles have the probabilities ``weight_MJ``."""
-    n_agents, n_actions = solution.model.n_agents, solution.profiles.n_actions
+    n_agents, actions_N = solution.model.n_agents, solution.profiles.actions_N
     others = tuple(n_agents - i for i in range(n_agents) if i != agent)  # agent 0 is the last axis
-    return _normalised(weight_MJ.reshape(len(weight_MJ), *[n_actions] * n_agents).sum(axis=others))
+    pi_MA = np.zeros((len(weight_MJ), solution.profiles.n_actions))
+    pi_MA[:, : actions_N[agent]] = weight_MJ.reshape(len(weight_MJ), *reversed(actions_N)).sum(axis=others)
+    return _normalised(pi_MA)
 
 
 def _normalised(pi_MA: FloatArray) -> FloatArray:

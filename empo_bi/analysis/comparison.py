@@ -41,7 +41,8 @@ class Difference:
     distance : total variation of the two decisions
     first, second : the two decisions, with Q-values and the humans' power one step later
     less, more : numbers of the robot profiles whose probability falls and rises most, from the first to the second
-    by_strictness, by_values : how much the change of beta_r, and of values, adds to the log-odds of ``more`` to ``less``
+    by_strictness, by_values : how much the change of beta_r, and of values, adds to the log-odds of ``more`` to ``less``;
+        nan where a beta_r is infinite, since log-odds are, too
     """
 
     state: Hashable
@@ -70,6 +71,8 @@ class Difference:
                     for h, x, y in zip(before.humans, before.power_after_RH[r], after.power_after_RH[r], strict=True)
                 )
             )
+        if np.isnan(self.by_strictness):
+            return "\n".join(lines)
         lines.append(
             f"  log-odds change by {self.by_strictness + self.by_values:+.3g}: {self.by_values:+.3g} due to values, "
             f"{self.by_strictness:+.3g} due to beta_r"
@@ -135,11 +138,12 @@ class Comparison:
         change_R = after.probability_R - before.probability_R
         less, more = int(change_R.argmin()), int(change_R.argmax())
         beta_1, beta_2 = self.first.params.beta_r, self.second.params.beta_r
+        strictness = (beta_2 - beta_1, (beta_1 + beta_2) / 2) if np.isfinite([beta_1, beta_2]).all() else (np.nan, np.nan)
         ratio_1, ratio_2 = (float(np.log(one.Q_R[less] / one.Q_R[more])) for one in (before, after))
         return Difference(
             state, t, float(self.first.reached[t][place]), distance, before, after, less, more,
-            by_strictness=(beta_2 - beta_1) * (ratio_1 + ratio_2) / 2 + 0.0,  # never -0
-            by_values=(beta_1 + beta_2) / 2 * (ratio_2 - ratio_1),
+            by_strictness=strictness[0] * (ratio_1 + ratio_2) / 2 + 0.0,  # never -0
+            by_values=strictness[1] * (ratio_2 - ratio_1),
         )  # fmt: skip
 
 

@@ -113,22 +113,31 @@ def shared_logits(first: Solution, second: Solution, t: int) -> tuple[IndexArray
 
 
 def log_policy(logit_MR: FloatArray) -> FloatArray:
-    """(M, R), x - ln Z. The largest logit is shifted to 0 first, so that small terms do not get lost beside large ones."""
+    """(M, R), x - ln Z; -inf for what is never played (beta_r = inf).
+
+    The largest logit is shifted to 0 first, so that small terms do not get lost beside large ones.
+    """
     shifted_MR = logit_MR - logit_MR.max(axis=1, keepdims=True)
     return shifted_MR - np.log(np.exp(shifted_MR).sum(axis=1, keepdims=True))
 
 
 def entropy_of_logits(logit_MR: FloatArray) -> FloatArray:
     """(M,), the entropy of each policy."""
-    log_MR = log_policy(logit_MR)
-    return -(np.exp(log_MR) * log_MR).sum(axis=1)
+    return -_expected(log_policy(logit_MR), log_policy(logit_MR))
 
 
 def divergence_of_logits(logit_MR: FloatArray, other_MR: FloatArray) -> FloatArray:
-    """(M,), the divergence of each policy from the other one."""
+    """(M,), the divergence of each policy from the other one; ``inf`` where that one never plays what the first may."""
     log_MR = log_policy(logit_MR)
-    gap_M = (np.exp(log_MR) * (log_MR - log_policy(other_MR))).sum(axis=1)
-    return np.maximum(0.0, gap_M)  # rounding may leave -1e-17
+    with np.errstate(invalid="ignore"):  # what neither plays
+        gap_MR = log_MR - log_policy(other_MR)
+    return np.maximum(0.0, _expected(log_MR, gap_MR))  # rounding may leave -1e-17
+
+
+def _expected(log_MR: FloatArray, number_MR: FloatArray) -> FloatArray:
+    """(M,), the mean of numbers, which may be anything where the probability is 0."""
+    pi_MR = np.exp(log_MR)
+    return np.asarray((pi_MR * np.where(pi_MR > 0, number_MR, 0.0)).sum(axis=1))
 
 
 # --- means ------------------------------------------------------------------------------------------------------------

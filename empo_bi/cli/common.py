@@ -35,7 +35,7 @@ phase_1_option = click.option("--phase-1-only", is_flag=True, help="Solve only t
 param_option = click.option(
     "--param", "-p", "given", type=TheoryParameter(), multiple=True, metavar="NAME=VALUE",
     help="A parameter of the theory; repeatable. Names: beta_h (may be inf), gamma_h or rho_h, optimistic (true or false), "
-    "beta_r, gamma_r or rho_r, zeta, xi, eta, terminal_Vr.",
+    "beta_r (may be inf), gamma_r or rho_r, zeta, xi, eta, terminal_Vr.",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from empo_bi.compat.switches import Switches
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.levels import MemoryLevels
 from empo_bi.dag.python_world import LevelFunction
+from empo_bi.dag.sub_problem import WHOLE
 from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.dag.world_snapshot import WorldSnapshot
 from empo_bi.errors import StoreMismatchError
@@ -30,7 +31,8 @@ _TOLERANCE = 1e-9
 
 def dag_at_hand(switches: Switches, holders: Iterable[object]) -> Dag | None:
     """A DAG that an earlier call left behind, if it is one of this world as it is now, or what ``get_dag`` left."""
-    found = [dag for dag in (getattr(holder, "dag", None) for holder in holders) if isinstance(dag, Dag) and dag.is_usable]
+    dags = (getattr(holder, "dag", None) for holder in holders)
+    found = [dag for dag in dags if isinstance(dag, Dag) and dag.is_usable and not dag.part.content]
     for dag in found:
         is_where_wanted = isinstance(dag.levels, MemoryLevels) != switches.use_disk_slicing
         if is_where_wanted and _has_levels(dag, switches.level_fct) and _is_of(dag, switches.world_model):
@@ -100,7 +102,7 @@ def _from_dag_cache(switches: Switches, outdated: Sequence[WorldSnapshot]) -> Da
         return None
     with contextlib.suppress(StoreMismatchError):  # something else is where the DAG should be stored
         resources = replace(switches.resources(), workers=1)  # a look into a table is no work for others
-        return enumerated_beside(_CachedModel(world), switches.storage(), resources, switches.level_fct)
+        return enumerated_beside(_CachedModel(world), switches.storage(), resources, switches.level_fct, WHOLE)
     return None
 
 

@@ -14,7 +14,7 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_objects import as_python_objects
 from empo_bi.dag.python_world import LevelFunction
 from empo_bi.errors import StoreMismatchError
-from empo_bi.problem.params import Belief, Params
+from empo_bi.problem.params import Belief, Params, TerminalValue
 from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags
@@ -142,7 +142,7 @@ def compute_robot_policy(
     zeta: float = 1.0,
     xi: float = 1.0,
     eta: float = 1.0,
-    terminal_Vr: float = -1e-10,
+    terminal_Vr: float | TerminalValue = -1e-10,
     parallel: bool = False,
     num_workers: int | None = None,
     level_fct: LevelFunction | None = None,

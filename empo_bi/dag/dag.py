@@ -14,6 +14,7 @@ from empo_bi.dag.exported_model import ExportedModel
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, LevelSlice, as_array, places_in, transitions_of
 from empo_bi.dag.state_index import KeyStateIndex, ListStateIndex, SharedStateIndex, StateIndex, StateKeys
+from empo_bi.dag.sub_problem import WHOLE
 from empo_bi.dag.world_snapshot import WorldSnapshot
 from empo_bi.errors import InvalidStateError
 from empo_bi.memory.storage_report import Account, MemoryReport
@@ -21,7 +22,7 @@ from empo_bi.runtime.hooks import provider_of
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.types import Bodies, ByteArray, IndexArray, KeyArray
 from empo_bi.world.as_model import UNKNOWN, as_model
-from empo_bi.world.model import World
+from empo_bi.world.model import State, World
 
 ATTAINED = ("members", "added", "attained")  # arrays of a slice that tell where goals are attained
 
@@ -62,6 +63,7 @@ class Dag:
         self.precision = "float16"  # how probabilities rest, as enumerate_dag was asked
         self.world_key: tuple[str, int | None] | None = None  # tells whether a world is still the one this was made of
         self.snapshot: WorldSnapshot | None = None  # likewise, of a world whose attributes change when it is asked
+        self.part = WHOLE  # of the world that was enumerated
         self.is_usable = True  # until it is closed
         self.horizon = len(levels) - 1
         self.level_sizes = [sizes.n_states for sizes in levels.sizes]
@@ -183,6 +185,23 @@ class Dag:
         t = self._checked_level(t)
         body_S = as_array(self.levels.members(t))
         return self._book.states(t, body_S if place_M is None else body_S[place_M])
+
+    def terminal_states(self) -> list[State]:
+        """All states without successors, level by level: where the world ends, or where a sub-problem stops.
+
+        Examples
+        --------
+        >>> from empo_bi import enumerate_dag, events, load_world
+        >>> world = load_world("asymmetric_freeing", max_steps=8)
+        >>> freed = events.thing_gone("rock", (2, 2))
+        >>> ends = enumerate_dag(world, stop=freed, progress=False).terminal_states()
+        >>> len(ends), min(state[0] for state in ends)
+        (1080, 4)
+        """
+        return [state for t in range(self.horizon + 1) for state in self.states(t, self._terminal_places(t))]
+
+    def _terminal_places(self, t: int) -> IndexArray:
+        return np.flatnonzero(self.level(t).count_SJ.sum(axis=1) == 0)
 
     def locate(self, t: int, body_N: npt.NDArray[np.integer]) -> Iterator[tuple[int, IndexArray, IndexArray]]:
         """Where bodies that follow level ``t`` are: levels, which of the bodies are there, and their places there.

@@ -27,7 +27,7 @@ class DerivedExplorer(PythonExplorer):
     def __init__(self, model: Model, goals: FixedGoals | None, **options: Any) -> None:
         super().__init__(model, goals, **options)
         self._levels: Iterator[BodySlice] | None = None
-        self._known = 1  # bodies that the levels so far lead to have lower numbers
+        self._known = len(self.starts)  # bodies that the levels so far lead to have lower numbers
 
     def next_level(self, earlier: Levels) -> BodySlice | None:
         if self._levels is None:
@@ -42,8 +42,8 @@ class DerivedExplorer(PythonExplorer):
         done.restart()
 
     def _explore(self) -> Iterator[BodySlice]:
-        states = [self.start]
-        number_of: dict[Hashable, int] = {self.start: self.count(self.start)}
+        states = list(self.starts)
+        number_of: dict[Hashable, int] = {start: self.count(start) for start in self.starts}
         counts, succs, probs = [], [], []
         done = 0
         while done < len(states):
@@ -76,7 +76,7 @@ class DerivedExplorer(PythonExplorer):
 
     def _longest_paths(self, states: list[Any], starts: IndexArray, succ_K: IndexArray) -> IndexArray:
         successors = [np.unique(succ_K[a:b]).tolist() for a, b in itertools.pairwise(starts.tolist())]
-        level_N, on_cycle = longest_paths(successors)
+        level_N, on_cycle = longest_paths(successors, len(self.starts))
         if on_cycle is not None:
             raise has_cycle(states[on_cycle])
         return level_N
@@ -89,13 +89,13 @@ def has_cycle(state: Any) -> InvalidWorldError:
     )
 
 
-def longest_paths(successors: list[list[int]]) -> tuple[IndexArray, int | None]:
-    """The length of the longest path from state 0 to each state, and the number of a state on a cycle if there is one."""
+def longest_paths(successors: list[list[int]], n_starts: int = 1) -> tuple[IndexArray, int | None]:
+    """The length of the longest path from one of the first states to each, and a state on a cycle if there is one."""
     waiting = np.zeros(len(successors), dtype=np.int64)
     for targets in successors:
         waiting[targets] += 1
     level = np.zeros(len(successors), dtype=np.int64)
-    ready = [0] if waiting[0] == 0 else []
+    ready = [start for start in range(n_starts) if waiting[start] == 0]
     while ready:
         state = ready.pop()
         for target in successors[state]:

@@ -28,7 +28,8 @@ class LevelExplorer(PythonExplorer):
         self._level_fct = level_fct
         self._number_of: dict[Hashable, int] = {}
         self._waiting: dict[int, tuple[list[int], list[Any]]] = {}  # by level: numbers, ascending, and states
-        self._add(self.start, self._level_of(self.start))
+        for start in self.starts:
+            self._add(start, self._level_of(start))
 
     def _level_of(self, state: Any) -> int:
         return level_of(self._level_fct, state)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,10 +22,11 @@ from empo_bi.dag.level_members import successors_of
 from empo_bi.dag.levels import Levels
 from empo_bi.dag.slices import BodySlice, SliceBuilder, as_array, bodies_from
 from empo_bi.dag.spill import SpillLimit
+from empo_bi.dag.sub_problem import WHOLE, SubProblem
 from empo_bi.errors import TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
-from empo_bi.types import Bodies, Json, KeyArray
+from empo_bi.types import Bodies, BoolArray, IndexArray, Json, KeyArray
 from empo_bi.world.expand import Expansion
 from empo_bi.world.packed import PackedWorld
 
@@ -52,6 +54,7 @@ class PackedExplorer:
         block_bytes: int,
         spill: SpillLimit | None,
         watch: Watch,
+        part: SubProblem = WHOLE,
     ) -> None:
         """``block_bytes`` is what a block in work may take."""
         self._world, self._goals, self._precision = world, goals, precision
@@ -61,18 +64,30 @@ class PackedExplorer:
         self._spill, self._builder = spill, SliceBuilder(self.n_profiles, precision)
         self._watch, self._cluster = watch, active_cluster()
         self._index = self._new_index()
-        self._index.add(world.initial_key)
-        self._step, self._first = 0, 0
-        self._members: Bodies = range(1)
+        self._starts, self._stop = start_keys(world, part), part.stop
+        self._stopped_B = np.zeros(0, dtype=np.bool_)  # bodies where the sub-problem stops at any step
+        self._is_expanded_B = np.zeros(0, dtype=np.bool_)  # where it depends on the step: bodies whose transitions are known
+        self._first = 0
+        self._begin_levels(-1)
         self._is_nested = False
         self._expanding: list[int] = []  # levels whose slices hold transitions, as far as they are asked for
 
     def _new_index(self) -> KeyIndex:
         return KeyIndex(self._world.n_words, before_growing=partial(self._watch.look, 0))
 
+    def _begin_levels(self, before: int) -> None:
+        """Go to the first step after ``before`` at which something starts."""
+        self._step = min(step for step in self._starts if step > before)
+        self._members: Bodies = bodies_from(self._started())
+
+    def _started(self) -> IndexArray:
+        """Numbers of the bodies that start at this step, ascending."""
+        key_SW = self._starts.get(self._step)
+        return np.zeros(0, dtype=np.int64) if key_SW is None else np.unique(self._index.add(key_SW))
+
     @property
     def n_levels(self) -> int:
-        return self._world.max_steps + 1
+        return self._world.max_steps + 1 - min(self._starts)
 
     @property
     def n_known(self) -> int:
@@ -101,26 +116,77 @@ class PackedExplorer:
             # One row per body where the step plays no part, else one per state.
             rows_for = key_BW if goals.ignore_the_step else self._index.keys[as_array(members)]
             attained = goals.rows(self._world, self._step, rows_for, None)
-        transitions = {} if is_last else self._expand(key_BW)
+        ended = is_last or self._ended(members)
+        expanding = range(0) if is_last else self._to_expand(members, added, ended)
+        is_whole = isinstance(expanding, range) and expanding == added
+        transitions = {} if is_last else self._expand(key_BW if is_whole else self._index.keys[as_array(expanding)])
         piece = BodySlice(
             value=self._step,
             members=members,
             added=added,
-            ended=is_last,
+            ended=ended,
             key_BW=key_BW,
-            expanded=added if transitions else range(0),
+            expanded=expanding if transitions else range(0),
             attained=attained,
             attained_by_body=goals is None or goals.ignore_the_step,
-            known=len(self._index),
             **transitions,
         )
-        if self._step == 0:
-            self._is_nested = is_nested(piece, self.n_profiles)
-        if not is_last:
-            self._members = range(len(self._index)) if self._is_nested else self._next_members(earlier, piece)
-        self._step += 1
+        if len(earlier) == 0:
+            self._is_nested = self._begins_nested(piece)
         self._first = added.stop
-        return piece
+        self._advance(earlier, piece)
+        return replace(piece, known=len(self._index))
+
+    def _advance(self, earlier: Levels, piece: BodySlice) -> None:
+        """Go to the next level, whose bodies follow those of this one, or start there."""
+        self._mark_expanded(piece)
+        if piece.value == self._world.max_steps:
+            self._step += 1
+            return
+        followers = range(len(self._index)) if self._is_nested else self._next_members(earlier, piece)
+        self._step += 1
+        if len(followers) == 0 and any(step > piece.value for step in self._starts):
+            self._begin_levels(piece.value)
+        elif self._step in self._starts:
+            self._members = bodies_from(np.union1d(as_array(followers), self._started()))
+        else:
+            self._members = followers
+
+    def _ended(self, members: Bodies) -> bool | BoolArray:
+        """At which of the states the sub-problem stops."""
+        if self._stop is None:
+            return False
+        if self._stop.of_keys is None:
+            stops, key_SW = self._stop.of_state, self._index.keys[as_array(members)]
+            ended_S = np.fromiter(map(stops, self._world.decode(self._step, key_SW)), np.bool_, len(key_SW))
+        else:
+            new = self._index.keys[len(self._stopped_B) :]
+            self._stopped_B = np.concatenate([self._stopped_B, self._stop.of_keys(new)]) if len(new) else self._stopped_B
+            ended_S = self._stopped_B[as_array(members)]
+        return bool(ended_S[0]) if ended_S.all() == ended_S.any() else ended_S
+
+    def _to_expand(self, members: Bodies, added: range, ended: bool | BoolArray) -> Bodies:
+        """Bodies that go on here and have not been expanded: those that are new, but for those where it stops."""
+        if self._stop is None:
+            return added
+        if self._stop.of_keys is not None:
+            return bodies_from(as_array(added)[~self._stopped_B[added.start : added.stop]])
+        going_on = as_array(members)[~np.broadcast_to(ended, (len(members),))]
+        self._is_expanded_B = _grown(self._is_expanded_B, len(self._index))
+        return bodies_from(going_on[~self._is_expanded_B[going_on]])
+
+    @property
+    def _stops_by_state(self) -> bool:
+        return self._stop is not None and self._stop.of_keys is None
+
+    def _mark_expanded(self, piece: BodySlice) -> None:
+        if self._stops_by_state:
+            self._is_expanded_B = _grown(self._is_expanded_B, len(self._index))
+            self._is_expanded_B[as_array(piece.expanded)] = True
+
+    def _begins_nested(self, first_slice: BodySlice) -> bool:
+        """Whether levels are nested; not if more starts later, or if where it stops depends on the step."""
+        return not self._stops_by_state and len(self._starts) == 1 and is_nested(first_slice, self.n_profiles)
 
     def _expand(self, key_BW: npt.NDArray[np.uint64]) -> Json:
         self._builder = builder = SliceBuilder(self.n_profiles, self._precision, self._spill)
@@ -163,7 +229,8 @@ class PackedExplorer:
     def _next_members(self, earlier: Levels, piece: BodySlice) -> Bodies:
         stored = (earlier.stretches(t, self.n_profiles) for t in self._expanding)
         slices = itertools.chain(*stored, piece.stretches(self.n_profiles))
-        members = bodies_from(successors_of(as_array(self._members), slices, self.n_profiles, len(self._index)))
+        going_on = as_array(self._members)[piece.goes_on_S]
+        members = bodies_from(successors_of(going_on, slices, self.n_profiles, len(self._index)))
         self._expanding += [len(earlier)] if len(piece.expanded) else []
         return members
 
@@ -181,15 +248,17 @@ class PackedExplorer:
 
     def resume(self, done: Levels, frontier: list[BodySlice]) -> None:
         """Continue after the levels ``done``, as if they had just been expanded."""
-        self._is_nested = is_nested(done[0], self.n_profiles)
+        self._is_nested = self._begins_nested(done[0])
         self._index = self._new_index()
+        self._stopped_B = self._is_expanded_B = np.zeros(0, dtype=np.bool_)
         for t, piece in enumerate(itertools.chain(done.heads(), frontier)):
             if piece.key_BW is not None:
                 self._index.add(piece.key_BW)
             self._expanding += [t] if len(piece.expanded) else []
             if len(piece.added) and len(self._index) != piece.added.stop:  # type: ignore[union-attr]
                 raise done.damaged(f"level {t}, array 'key': a body is there twice")
-        self._step = len(done)
+            self._mark_expanded(piece)
+        self._step = frontier[0].value if frontier else done.sizes[-1].value + 1
         # Without a frontier everything has been found, if only its last record is missing.
         self._first, self._members = len(self._index), range(0)
         if frontier:
@@ -201,6 +270,23 @@ def expand_keys(world: PackedWorld, key_SW: KeyArray) -> Expansion:
     return world.expand(key_SW)
 
 
+def start_keys(world: PackedWorld, part: SubProblem) -> dict[int, KeyArray]:
+    """Keys of the states to begin with, by their steps."""
+    if not part.starts:
+        return {0: world.initial_key}
+    steps, key_SW = world.encode(part.starts)
+    return {int(step): key_SW[steps == step] for step in np.unique(steps)}
+
+
 def is_nested(first_slice: BodySlice, n_profiles: int) -> bool:
-    """Whether each level contains the one before it: if the initial body may stay, so by induction may all."""
-    return any(piece.succ_K is not None and bool((piece.succ_K == 0).any()) for piece in first_slice.stretches(n_profiles))
+    """Whether each level contains the one before it: if the initial bodies may stay, so by induction may all."""
+    may_stay_S = np.zeros(len(first_slice.members), dtype=np.bool_)
+    for piece in first_slice.stretches(n_profiles):
+        if piece.succ_K is not None:
+            may_stay_S[piece.succ_K[piece.succ_K < len(may_stay_S)]] = True
+    return bool(may_stay_S.all())
+
+
+def _grown(flags: BoolArray, size: int) -> BoolArray:
+    """The same with False for what is new."""
+    return np.concatenate([flags, np.zeros(size - len(flags), dtype=np.bool_)]) if size > len(flags) else flags

@@ -13,6 +13,7 @@ from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.python_world import PythonBlock, check_hash, expand_states_of
 from empo_bi.dag.slices import BYTES_PER_STATE, BodySlice, SliceBuilder, bodies_from
 from empo_bi.dag.spill import SpillLimit
+from empo_bi.dag.sub_problem import WHOLE, SubProblem
 from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.memory.watch import Watch
 from empo_bi.runtime.blocks import active_cluster, map_blocks
@@ -41,6 +42,7 @@ class PythonExplorer:
         max_states: int | None,
         spill: SpillLimit | None,
         watch: Watch,
+        part: SubProblem = WHOLE,
     ) -> None:
         """``max_states`` is ``MAX_STATES`` unless given, so that a world without an end is noticed."""
         self.model = model
@@ -49,12 +51,14 @@ class PythonExplorer:
         self.n_known = 0
         self._trusts_workers = False
         self._watch, self._cluster = watch, active_cluster()
-        self._asked = (model, self.profiles)  # the same object for all blocks, so that a cluster gets it once
+        self._stops = part.stops
+        self._asked = (model, self.profiles, self._stops)  # the same object for all blocks, so that a cluster gets it once
         self._goals, self._precision, self._workers, self._spill = goals, precision, workers, spill
         self._builder = self.new_builder()
         self._max_states = MAX_STATES if max_states is None else max_states
-        self.start = model.initial_state()
-        check_hash("the initial state", self.start)
+        self.starts = part.start_states(model)
+        for start in self.starts:
+            check_hash("the initial state", start)
 
     @property
     def nbytes(self) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # worker processes load this module, and need no numba: 24 MB
     from empo_bi.world.as_model import Model
 
 LevelFunction = Callable[[Any], int]
+StateTest = Callable[[State], bool]
 
 
 def level_of(level_fct: LevelFunction, state: State) -> int:
@@ -46,8 +47,10 @@ def not_higher(successor: State, level: int, state: State, value: int, profile: 
     )
 
 
-def is_terminal(model: Model, state: State, profiles: Sequence[list[int]]) -> bool:
+def is_terminal(model: Model, state: State, profiles: Sequence[list[int]], stops: StateTest | None = None) -> bool:
     """Whether nothing follows; one profile tells, since a state has successors for all or for none."""
+    if stops is not None and stops(state):
+        return True
     return model.transitions(state, profiles[0]) is None
 
 
@@ -76,8 +79,10 @@ class PythonBlock:
         return divmod(row, self.count_SJ.shape[1])
 
 
-def expand_states(model: Model, profiles: Sequence[list[int]], states: Sequence[State]) -> PythonBlock:
-    """All that may follow each of the states, checked.
+def expand_states(
+    model: Model, profiles: Sequence[list[int]], states: Sequence[State], stops: StateTest | None = None
+) -> PythonBlock:
+    """All that may follow each of the states, checked; nothing where a sub-problem ``stops``, and the world is not asked.
 
     Raises
     ------
@@ -89,7 +94,8 @@ def expand_states(model: Model, profiles: Sequence[list[int]], states: Sequence[
     local: list[int] = []
     probabilities: list[float] = []
     for state in states:
-        answers = [asked(model, state, profile) for profile in profiles]
+        is_stopped = stops is not None and stops(state)
+        answers = [None if is_stopped else asked(model, state, profile) for profile in profiles]
         if all(answer is None for answer in answers):
             counts.append([])
             continue
@@ -110,9 +116,10 @@ def expand_states(model: Model, profiles: Sequence[list[int]], states: Sequence[
     )
 
 
-def expand_states_of(question: tuple[Model, Sequence[list[int]]], states: Sequence[State]) -> PythonBlock:
-    """The same, with model and profiles in one."""
-    return expand_states(*question, states)
+def expand_states_of(question: tuple[Model, Sequence[list[int]], StateTest | None], states: Sequence[State]) -> PythonBlock:
+    """The same, with all that blocks have in common in one."""
+    model, profiles, stops = question
+    return expand_states(model, profiles, states, stops)
 
 
 def asked(model: Model, state: State, profile: list[int]) -> Any:

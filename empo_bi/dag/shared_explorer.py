@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,8 +19,9 @@ from empo_bi.dag.python_world import PythonBlock, expand_states, is_terminal
 from empo_bi.dag.slices import BodySlice, Rows, as_array, bodies_from, places_in, transitions_of
 from empo_bi.errors import InvalidWorldError, TooManyStatesError
 from empo_bi.runtime.wording import short_repr
-from empo_bi.types import Bodies, BoolArray, IndexArray, Json
+from empo_bi.types import BoolArray, IndexArray, Json
 from empo_bi.world.as_model import Model
+from empo_bi.world.model import State
 
 MAX_LEVELS = 100_000  # of a world whose few bodies might go round for ever
 
@@ -33,20 +36,37 @@ class SharedExplorer(PythonExplorer):
 
     def __init__(self, model: Model, goals: FixedGoals | None, **options: Any) -> None:
         super().__init__(model, goals, **options)
-        start = self.start
-        if not begins_with_step(start):
-            raise without_step(start)
+        for start in self.starts:
+            if not begins_with_step(start):
+                raise without_step(start)
         # Named tuples stay named, since the world may ask for their fields.
-        kind: Any = type(start)
+        kind: Any = type(self.starts[0])
         self._make = kind._make if hasattr(kind, "_make") else tuple
-        self._step = int(start[0])
-        self._number_of: dict[Hashable, int] = {tuple(start[1:]): self.count(start)}
-        self._rests: list[tuple[Any, ...]] = [tuple(start[1:])]
-        self._is_expanded = np.zeros(1, dtype=np.bool_)
-        self._members: Bodies = range(1)
+        self._number_of: dict[Hashable, int] = {}
+        self._rests: list[tuple[Any, ...]] = []
+        self._is_expanded = np.zeros(0, dtype=np.bool_)
+        self._begin_levels(-math.inf)
         self._first = 0
         self._expanding: list[int] = []  # levels whose slices hold transitions
         self._max_levels = MAX_LEVELS if options["max_states"] is None else self._max_states
+
+    def _begin_levels(self, before: float) -> None:
+        """Go to the first step after ``before`` at which some start."""
+        self._step = min(int(start[0]) for start in self.starts if int(start[0]) > before)
+        self._members = bodies_from(self._started())
+
+    def _started(self) -> IndexArray:
+        """Numbers of the bodies that start at this step, ascending."""
+        here = [self._number_of_rest(start) for start in self.starts if int(start[0]) == self._step]
+        return np.unique(np.array(here, dtype=np.int64))
+
+    def _number_of_rest(self, state: State) -> int:
+        rest = tuple(state[1:])
+        known = self._number_of.get(rest)
+        if known is None:
+            known = self._number_of[rest] = self.count(state)
+            self._rests.append(rest)
+        return known
 
     def _state(self, body: int) -> Any:
         return self._make((self._step, *self._rests[body]))
@@ -70,7 +90,6 @@ class SharedExplorer(PythonExplorer):
             states=[self._state(body) for body in added],
             attained=self.attained(self._step, states),
             attained_by_body=False,
-            known=self.n_known,
             **transitions,
         )
         going_on = body_S[piece.goes_on_S]
@@ -79,10 +98,14 @@ class SharedExplorer(PythonExplorer):
         self._check_promise(piece, body_S, states, earlier)
         stored = (earlier.stretches(t, self.n_profiles) for t in self._expanding)
         sources = itertools.chain(*stored, piece.stretches(self.n_profiles))
-        self._members = bodies_from(successors_of(going_on, sources, self.n_profiles, self.n_known))
+        followers = successors_of(going_on, sources, self.n_profiles, self.n_known)
+        if len(followers) == 0 and any(int(start[0]) > piece.value for start in self.starts):
+            self._begin_levels(piece.value)
+        else:
+            self._members = bodies_from(np.union1d(followers, self._started()))
         if piece.n_entries:
             self._expanding.append(len(earlier))
-        return piece
+        return replace(piece, known=self.n_known)
 
     def _check_promise(self, piece: BodySlice, body_S: IndexArray, states: list[Any], earlier: Levels) -> None:
         """Ask again about one body that an earlier level expanded: its successors have to be the same but for the step."""
@@ -94,16 +117,19 @@ class SharedExplorer(PythonExplorer):
         body = body_S[s : s + 1]
         slices = itertools.chain.from_iterable(earlier.stretches(t, self.n_profiles, body) for t in self._expanding)
         stored = transitions_of(body, slices, self.n_profiles)
-        block = expand_states(self.model, self.profiles, [states[s]])
+        block = expand_states(self.model, self.profiles, [states[s]], self._stops)
         bodies = np.array([self._number_of.get(tuple(state[1:]), -1) for state in block.found], dtype=np.int32)
         if not stored.agrees_with(Rows(block.count_SJ, bodies[block.local_K], block.prob_K)):
             raise other_successors(states[s])
 
     def _expand(self, body_S: IndexArray, states: list[Any]) -> Json:
         """Transitions of those bodies on this level that go on and were never expanded, and which states have ended."""
+        more = np.zeros(self.n_known - len(self._is_expanded), dtype=np.bool_)
+        self._is_expanded = np.concatenate([self._is_expanded, more])
         is_new = ~self._is_expanded[body_S]
         ended_S = np.zeros(len(body_S), dtype=np.bool_)
-        ended_S[~is_new] = [is_terminal(self.model, states[s], self.profiles) for s in np.flatnonzero(~is_new).tolist()]
+        known = [states[s] for s in np.flatnonzero(~is_new).tolist()]
+        ended_S[~is_new] = [is_terminal(self.model, state, self.profiles, self._stops) for state in known]
         new = np.flatnonzero(is_new)
         asked = [states[s] for s in new.tolist()]
         builder = self.new_builder()
@@ -114,9 +140,6 @@ class SharedExplorer(PythonExplorer):
             builder.add(block.count_SJ[~block.ended_S], number_K, block.prob_K)
         expanded = body_S[is_new & ~ended_S]
         self._is_expanded[expanded] = True
-        self._is_expanded = np.concatenate(
-            [self._is_expanded, np.zeros(self.n_known - len(self._is_expanded), dtype=np.bool_)]
-        )
         transitions = builder.arrays(partial(self._watch.look, 0))
         return {"ended": _summed_up(ended_S), "expanded": bodies_from(expanded), **transitions}
 
@@ -125,12 +148,7 @@ class SharedExplorer(PythonExplorer):
         if not isinstance(successor, tuple) or not successor or successor[0] != self._step + 1:
             row, profile = block.origin(local)
             raise not_next_step(successor, states[first + row], self.profiles[profile], self._step + 1)
-        rest = tuple(successor[1:])
-        known = self._number_of.get(rest)
-        if known is None:
-            known = self._number_of[rest] = self.count(successor)
-            self._rests.append(rest)
-        return known
+        return self._number_of_rest(successor)
 
     def frontier(self) -> list[BodySlice]:
         if len(self._members) == 0:

@@ -34,7 +34,7 @@ def check_some_states(dag: Dag) -> None:
             continue
         state = dag.states(t)[int(place[0])]
         rows = piece.rows(np.zeros(1, dtype=np.int64), dag.n_profiles)
-        block = expand_states(dag.model, profiles, [state])
+        block = expand_states(dag.model, profiles, [state], dag.part.stops)
         body_of_local = np.array([(dag.bodies_of(successor) or [-1])[0] for successor in block.found], dtype=np.int64)
         if not rows.agrees_with(Rows(block.count_SJ, body_of_local[block.local_K].astype(np.int32), block.prob_K)):
             raise StoreMismatchError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
@@ -36,6 +37,12 @@ class StateKeys(Protocol):
 
     def decode(self, steps: npt.ArrayLike, key_SW: KeyArray) -> list[Any]:
         """States of keys."""
+
+
+def level_at(levels: Levels, step: int) -> int:
+    """The level of a step; -1 if there is none, as before the first one, or between the starts of sub-problems."""
+    t = bisect_left(levels.sizes, step, key=lambda sizes: sizes.value)
+    return t if t < len(levels.sizes) and levels.sizes[t].value == step else -1
 
 
 class KeyStateIndex:
@@ -78,12 +85,13 @@ class KeyStateIndex:
         return self._key_BW[body_S]
 
     def states(self, t: int, body_S: IndexArray) -> list[Any]:
-        return list(self._codec.decode(t, self.keys(t, body_S)))
+        return list(self._codec.decode(self._levels.sizes[t].value, self.keys(t, body_S)))
 
     def find(self, state: Any) -> list[tuple[int, int]]:
         steps, key_1W = self._codec.encode([state])
-        body = int(self._known_up_to(int(steps[0])).find(key_1W)[0])
-        return [(int(steps[0]), body)] if body >= 0 else []
+        t = level_at(self._levels, int(steps[0]))
+        body = int(self._known_up_to(t).find(key_1W)[0])
+        return [(t, body)] if body >= 0 else []
 
 
 class ListStateIndex:
@@ -144,7 +152,7 @@ class SharedStateIndex:
     def find(self, state: Any) -> list[tuple[int, int]]:
         if not isinstance(state, tuple) or not state or not isinstance(state[0], int | np.integer):
             return []
-        t = int(state[0]) - self._levels.sizes[0].value
+        t = level_at(self._levels, int(state[0]))
         self._known_up_to(t)
         body = self._body_of.get(tuple(state[1:]))
         return [] if body is None else [(t, body)]

@@ -104,7 +104,7 @@ def random_states(model: Model, n_states: int, seed: int = 0) -> list[State]:
     draw, found, state = random.Random(seed), list[State](), model.initial_state()
     while len(found) < n_states:
         found.append(state)
-        profile = [draw.randrange(model.n_actions) for _ in range(model.n_agents)]
+        profile = [draw.randrange(n) for n in model.num_actions_per_agent]
         transitions = model.transitions(state, profile)
         if transitions is None:
             state = model.initial_state()

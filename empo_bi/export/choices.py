@@ -9,6 +9,8 @@ A state without successors has one nameless choice, to stay.
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,15 +86,15 @@ class Choices:
             profiles = [f"profile_{j}" for j in range(dag.n_profiles)]
             numbers = np.arange(dag.n_profiles)
             return cls((), (), numbers[:, np.newaxis], ["", *profiles], (numbers + 1).astype(np.uint32))
-        n_agents, n_actions = dag.model.n_agents, dag.model.n_actions
+        n_agents, actions_N = dag.model.n_agents, dag.model.num_actions_per_agent
         agents = _checked(deciding, n_agents)
         others = tuple(agent for agent in range(n_agents) if agent not in agents)
-        profile_CO = np.add.outer(_parts(agents, n_actions), _parts(others, n_actions))
+        profile_CO = np.add.outer(_parts(agents, actions_N), _parts(others, actions_N))
         plain = _plain_names(dag.model.action_names)
         names = [""]
         if agents:
-            digits = [[c // n_actions**i % n_actions for i in range(len(agents))] for c in range(len(profile_CO))]
-            names += [",".join(plain[digit] for digit in played) for played in digits]
+            played = itertools.product(*(range(actions_N[agent]) for agent in reversed(agents)))  # the first one fastest
+            names += [",".join(plain[action] for action in reversed(actions)) for actions in played]
         name_C = np.arange(1, len(names), dtype=np.uint32) if agents else np.zeros(1, dtype=np.uint32)
         return cls(agents, others, profile_CO, names, name_C)
 
@@ -126,11 +128,11 @@ def _checked(deciding: Deciding, n_agents: int) -> tuple[int, ...]:
     return tuple(sorted(int(agent) for agent in given))
 
 
-def _parts(agents: tuple[int, ...], n_actions: int) -> IndexArray:
+def _parts(agents: tuple[int, ...], actions_N: Sequence[int]) -> IndexArray:
     """The contribution of some agents to a profile's index, for each of their profiles; the first agent changes fastest."""
     part = np.zeros(1, dtype=np.int64)
     for agent in agents:
-        part = np.add.outer(np.arange(n_actions) * n_actions**agent, part).ravel()
+        part = np.add.outer(np.arange(actions_N[agent]) * math.prod(actions_N[:agent]), part).ravel()
     return part
 
 

@@ -167,6 +167,11 @@ _WAYS: list[tuple[str, dict[str, str], bool, int, int, bool]] = [
 
 
 @quiet_unless_shown
+def _without_functions_of_ends(params: Params) -> Params:
+    """A look ahead ends where it likes, in states that a user's function of terminal states may know nothing about."""
+    return params if params.terminal_function is None else params.replace(terminal_Vr=-1.0)
+
+
 def plan(
     world: World,
     params: Params | None = None,
@@ -226,7 +231,7 @@ def plan(
     humans = model.human_agent_indices if human_agent_indices is None else human_agent_indices
     robots = model.robot_agent_indices if robot_agent_indices is None else robot_agent_indices
     options: Json = {
-        "params": Params() if params is None else params,
+        "params": _without_functions_of_ends(Params() if params is None else params),
         "human_agent_indices": humans,
         "robot_agent_indices": robots,
         "possible_goal_generator": checked_generator(longest, possible_goal_generator),
@@ -234,7 +239,7 @@ def plan(
     }
     seen = probe(longest, options, level_fct=level_fct, seconds=seconds, progress=progress, max_levels=max_levels)
     checked = checked_agents(model, humans, robots if phase_2 else ())
-    profiles = Profiles.of(model.n_agents, model.n_actions, *checked)
+    profiles = Profiles.of(model.num_actions_per_agent, *checked)
     trim()  # else memory that the probe has freed would count
     narrowest = 8 if wants_double(options["params"], phase_2) else 4
     outlook = _Outlook(seen, profiles, phase_2, resident_bytes(), workers, narrowest)

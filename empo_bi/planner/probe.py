@@ -18,6 +18,7 @@ from empo_bi.dag.levels import LevelSizes, MemoryLevels
 from empo_bi.dag.packed_explorer import is_nested
 from empo_bi.dag.python_world import LevelFunction
 from empo_bi.dag.slices import EXACT, BodySlice
+from empo_bi.dag.sub_problem import WHOLE
 from empo_bi.errors import EmpoError, TooManyStatesError
 from empo_bi.memory.budget import Budget
 from empo_bi.memory.watch import Watch
@@ -84,7 +85,9 @@ def probe(
     """Enumerate levels for up to ``seconds``, or ``max_levels`` of them, and solve the first as if nothing came after."""
     clock = _Clock(seconds)
     clock.is_waiting = model.packed is None  # packed worlds' first level is found at once, when kernels are compiled
-    options: ExplorerOptions = {"precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock}
+    options: ExplorerOptions = {
+        "precision": EXACT, "workers": 1, "max_states": MAX_BODIES, "spill": None, "watch": clock, "part": WHOLE,
+    }  # fmt: skip
     explorer = explorer_for(model, level_fct, fixed_goals_of(model), Budget(), options)
     levels = _FirstLevels(explorer.n_profiles)
     with LevelBar("look ahead", explorer.n_levels, progress) as bar:

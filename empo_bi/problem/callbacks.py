@@ -1,4 +1,4 @@
-"""What only Python functions can tell about a state: durations of transitions, beliefs, and priors of other makers.
+"""What only Python functions can tell about a state: durations, beliefs, priors of other makers, what an end is worth.
 
 All of it is asked state by state and turned into the arrays that kernels read. Where nothing is asked, one row serves all.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from empo_bi.dag.level_blocks import Block
 from empo_bi.errors import InvalidWorldError
 from empo_bi.problem.goal_columns import Columns
-from empo_bi.problem.params import Belief
+from empo_bi.problem.params import Belief, TerminalValue
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import JointPrior
 from empo_bi.runtime.wording import short_repr
@@ -63,7 +63,7 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[State]) -> F
     number_of = {tuple(actions): u for u, actions in enumerate(profiles.action_UH.tolist())}
     for m, state in enumerate(states):
         for h, human in enumerate(profiles.humans):
-            for action in range(profiles.n_actions):
+            for action in range(profiles.actions_N[human]):
                 asked = f"believed_others_policy({short_repr(state)}, {human}, {action})"
                 told = answer_of(partial(belief, state, human, action), asked)
                 try:
@@ -80,10 +80,20 @@ def beliefs_of(belief: Belief, profiles: Profiles, states: Sequence[State]) -> F
                     if u is None or not 0 <= probability < float("inf"):
                         raise ValueError(
                             f"{asked} lets the humans {list(profiles.humans)} play {list(played)} with probability "
-                            f"{probability}; actions are 0 to {profiles.n_actions - 1}, probabilities not negative"
+                            f"{probability}; actions are {_ranges(profiles)}, probabilities not negative"
                         )
                     belief_MHU[m, h, u] += probability
     return belief_MHU
+
+
+def _ranges(profiles: Profiles) -> str:
+    """Which actions the humans have."""
+    numbers = [profiles.actions_N[human] for human in profiles.humans]
+    return (
+        f"0 to {numbers[0] - 1}"
+        if len(set(numbers)) == 1
+        else ", ".join(f"0 to {n - 1} of agent {human}" for n, human in zip(numbers, profiles.humans, strict=True))
+    )
 
 
 def joint_policies_of(
@@ -106,8 +116,8 @@ def joint_policies_of(
             u = number_of.get(actions)
             if u is None:
                 raise ValueError(
-                    f"{asked} lets the humans {list(profiles.humans)} play {list(actions)}; expected one action from 0 to "
-                    f"{profiles.n_actions - 1} each, in the order of human_agent_indices"
+                    f"{asked} lets the humans {list(profiles.humans)} play {list(actions)}; expected one action each, "
+                    f"{_ranges(profiles)}, in the order of human_agent_indices"
                 )
             if not 0 <= probability < float("inf"):
                 raise ValueError(f"{asked} gave a probability of {probability}; expected finite ones that are not negative")
@@ -127,6 +137,23 @@ def joint_policies_of(
                     ask = partial(prior.profile_distribution_with_fixed_goal, state, human, goal)
                     put(joint_MXU[m, x], answer_of(ask, asked), asked)
     return joint_MU, joint_MXU
+
+
+def terminal_values_of(function: TerminalValue, states: Sequence[State]) -> FloatArray:
+    """What each of some terminal states is worth to the robot, (M,): finite and negative."""
+    return np.array([_terminal_value(function, state) for state in states], dtype=np.float64)
+
+
+def _terminal_value(function: TerminalValue, state: State) -> float:
+    asked = f"terminal_Vr({short_repr(state)})"
+    told = answer_of(partial(function, state), asked)
+    try:
+        value = float(told)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{asked} gave {short_repr(told)}; expected a negative number ({error})") from error
+    if not -float("inf") < value < 0:
+        raise ValueError(f"{asked} gave {value!r}; the robot's values are finite and negative: give, say, -1e-10")
+    return value
 
 
 def answer_of(ask: Callable[[], Answer], asked: str) -> Answer:

@@ -118,7 +118,7 @@ class GoalColumns(Columns):
 
     def attained(self, t: int, place_M: IndexArray | None = None) -> ByteArray:
         """One bit per column for each state of level ``t``, or for those at some places: (S, ceil(X / 8)), lowest first."""
-        if self.dag.shares_bodies and self._fixed.ignore_the_step:
+        if self.dag.model.packed is not None and self._fixed.ignore_the_step:
             body_S = self._blocks.bodies(t)
             return self._of_bodies()[body_S if place_M is None else body_S[place_M]]
         bits = self._by_level.pop(t, None)

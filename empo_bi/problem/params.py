@@ -13,6 +13,8 @@ from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Json
 
 Belief = Callable[[Any, int, int], Sequence[tuple[float, Sequence[int]]]]
+TerminalValue = Callable[[Any], float]  # what a terminal state is worth to the robot
+_MAY_BE_INFINITE = ("beta_h", "beta_r")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +32,14 @@ class Params:
     believed_others_policy : function, optional
         What a human believes of the other humans: ``f(state, human, action) -> [(probability, actions of all agents)]``; by
         default all combinations of their actions are equally likely.
-    beta_r : float >= 0, finite
-        Exponent of the robot's power law; 0 is a random robot.
+    beta_r : float >= 0, ``inf`` allowed
+        Exponent of the robot's power law; 0 is a random robot, with ``inf`` its best actions share equally.
     gamma_r, rho_r : float, optional
         The robot's discount.
     zeta, xi, eta : float > 0
         Risk aversion over goals, aversion to inequality between humans, and to inequality over time.
-    terminal_Vr : float < 0
-        The robot's value of terminal states.
+    terminal_Vr : float < 0, or function
+        The robot's value of terminal states: one number for all, or ``f(state)``, which is asked once about each of them.
     """
 
     beta_h: float = 10.0
@@ -51,11 +53,12 @@ class Params:
     zeta: float = 1.0
     xi: float = 1.0
     eta: float = 1.0
-    terminal_Vr: float = -1e-10
+    terminal_Vr: float | TerminalValue = -1e-10
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if field.name not in ("optimistic", "believed_others_policy"):
+            is_function = field.name == "terminal_Vr" and callable(self.terminal_Vr)
+            if field.name not in ("optimistic", "believed_others_policy") and not is_function:
                 self._check_number(field.name)
         if not isinstance(self.optimistic, bool | np.bool_):
             raise TypeError(f"optimistic={self.optimistic!r}; give True or False")
@@ -71,7 +74,7 @@ class Params:
         for name in ("zeta", "xi", "eta"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}={getattr(self, name)!r}; give a positive number (1 for no aversion)")
-        if not self.terminal_Vr < 0:
+        if not callable(self.terminal_Vr) and not self.terminal_Vr < 0:
             raise ValueError(f"terminal_Vr={self.terminal_Vr!r}; the robot's values are negative: give, say, -1e-10")
 
     def _check_number(self, name: str) -> None:
@@ -84,9 +87,14 @@ class Params:
             number = float(value)
         except OverflowError:  # a whole number of hundreds of digits
             raise ValueError(f"{name}={short_repr(value, 40)}; the number is too large") from None
-        if math.isnan(number) or (math.isinf(number) and name != "beta_h"):
-            raise ValueError(f"{name}={value!r}; give a finite number" + (" or inf" if name == "beta_h" else ""))
+        if math.isnan(number) or (math.isinf(number) and name not in _MAY_BE_INFINITE):
+            raise ValueError(f"{name}={value!r}; give a finite number" + (" or inf" if name in _MAY_BE_INFINITE else ""))
         object.__setattr__(self, name, number)
+
+    @property
+    def terminal_function(self) -> TerminalValue | None:
+        """What is asked about terminal states; None where all are worth the same."""
+        return self.terminal_Vr if callable(self.terminal_Vr) else None
 
     @property
     def rate_h(self) -> float:
@@ -105,11 +113,12 @@ class Params:
         return replace(self, **changes)
 
     def describe(self) -> Json:
-        """What the numbers depend on, by name, in JSON; discounts as rates."""
+        """What the numbers depend on, by name, in JSON; discounts as rates, None for a function of terminal states."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("gamma_h", "gamma_r", "believed_others_policy"):
             del found[name]
         found |= {"rho_h": self.rate_h, "rho_r": self.rate_r, "believed_others": self.believed_others_policy is not None}
+        found["terminal_Vr"] = None if callable(self.terminal_Vr) else self.terminal_Vr
         return {name: "inf" if value == math.inf else value for name, value in found.items()}
 
 
@@ -119,7 +128,8 @@ PLAIN_PARAMETERS = [field.name for field in fields(Params) if field.name != "bel
 def params_from(described: object) -> Params:
     """Parameters as :meth:`Params.describe` wrote them; TypeError or ValueError for anything else."""
     known = set(Params().describe())
-    if not isinstance(described, dict) or described.keys() != known or described["believed_others"] is not False:
+    is_complete = isinstance(described, dict) and described.keys() == known and described["terminal_Vr"] is not None
+    if not isinstance(described, dict) or not is_complete or described["believed_others"] is not False:
         raise ValueError(f"expected numbers for {', '.join(sorted(known - {'believed_others'}))}")
     given: Json = {name: math.inf if value == "inf" else value for name, value in described.items()}
     del given["believed_others"]

@@ -41,7 +41,7 @@ class ForwardPass:
         solution.rows("qr", 0)  # raises an error if there is no robot policy
         self.ended_N[:] = 0.0
         next_BN = np.zeros((dag.n_bodies, n_kinds))
-        next_BN[as_array(dag.levels.members(0))] = 1.0
+        next_BN[as_array(dag.levels.members(0))[:1]] = 1.0
         for t in range(dag.horizon + 1):
             body_S = as_array(dag.levels.members(t))
             mass_SN = next_BN[body_S]

@@ -15,6 +15,7 @@ from empo_bi.problem.protocols import Goal, GoalGenerator, JointPrior
 from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import FloatArray
+from empo_bi.world.as_model import as_model
 
 
 class CallablePrior(HumanPolicyPrior):
@@ -34,7 +35,7 @@ class CallablePrior(HumanPolicyPrior):
         except Exception as error:
             error.add_note(f"(raised by {call}, which should return an array with a probability for each action)")
             raise
-        n_actions = int(self.world_model.action_space.n)
+        n_actions = as_model(self.world_model).n_actions
         if found.shape != (n_actions,) or not (found >= 0).all():
             raise ValueError(f"{call} gave {short_repr(found)}; expected {n_actions} probabilities, one for each action")
         if not self._has_warned and abs(found.sum() - 1) > 1e-6:

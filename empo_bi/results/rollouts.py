@@ -81,11 +81,8 @@ class Rollouts:
     @cached_property
     def action_NTI(self) -> npt.NDArray[np.int16]:
         """(N, T, agents), the action of each agent."""
-        n_actions = self.solution.profiles.n_actions
-        n_agents = self.solution.model.n_agents
-        profile_NT1 = self.profile_NT[:, :, np.newaxis]
-        action_NTI = profile_NT1 // n_actions ** np.arange(n_agents) % n_actions
-        return np.where(profile_NT1 >= 0, action_NTI, NONE).astype(np.int16)
+        action_NTI = self.solution.profiles.actions_of(self.profile_NT)
+        return np.where(self.profile_NT[:, :, np.newaxis] >= 0, action_NTI, NONE).astype(np.int16)
 
     def states(self, i: int) -> list[Hashable]:
         """The states of an episode, from the initial to a terminal state."""
@@ -128,7 +125,7 @@ def draw_episodes(
         drawn = _draw_steps(solution, t, place_M, uniform_M, pursued)
         goes_on = drawn.profile_N >= 0
         ended, here = here[~goes_on], here[goes_on]
-        return_N[ended] += discount_N[ended] * solution.params.terminal_Vr
+        return_N[ended] += discount_N[ended] * solution.terminal_values(t, place_N[ended])
         if len(here) == 0:
             continue
         duration_N = drawn.duration_N[goes_on]

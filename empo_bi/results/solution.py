@@ -15,7 +15,7 @@ from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.errors import StoreError
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.storage_report import Account, MemoryReport
-from empo_bi.problem.callbacks import joint_policies_of
+from empo_bi.problem.callbacks import joint_policies_of, terminal_values_of
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
@@ -303,12 +303,21 @@ class Solution:
         return q_MR
 
     def _logits(self, q_MR: FloatArray) -> FloatArray:
-        """``-beta_r log(-Q_r)``: the robots' policy is proportional to its exponential. Finite in all that we solve."""
+        """``-beta_r log(-Q_r)``: the robots' policy is proportional to its exponential. The largest is always finite."""
         with np.errstate(over="ignore"):
             logit_MR = formulas.robot_logits(q_MR, self.params.beta_r)
-        if not np.isfinite(logit_MR).all():
+        if not np.isfinite(logit_MR if np.isfinite(self.params.beta_r) else q_MR).all():
             raise self.results.damaged(f"array 'qr' does not fit beta_r={self.params.beta_r}")
         return logit_MR
+
+    def terminal_values(self, t: int, place_M: IndexArray) -> FloatArray:
+        """What terminal states of a level are worth to the robot, (M,): what was stored, or a user's function says again."""
+        function = self.params.terminal_function
+        if function is None:
+            return np.full(len(place_M), self.params.terminal_Vr)
+        if self.results.has(t, "vr"):
+            return self.rows("vr", t, place_M)
+        return terminal_values_of(function, self.dag.states(t, place_M))
 
     @cached_property
     def reached(self) -> ByLevel:

@@ -20,8 +20,10 @@ from empo_bi.dag.shared_explorer import SharedExplorer
 from empo_bi.dag.slices import PRECISIONS
 from empo_bi.dag.spill import SpillLimit
 from empo_bi.dag.spot_check import check_some_states
+from empo_bi.dag.sub_problem import WHOLE, SubProblem
 from empo_bi.dag.world_fingerprint import horizon_of, identity_of
 from empo_bi.errors import StoreMismatchError, StoreNotFoundError
+from empo_bi.events import Event
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, Budget
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
@@ -35,6 +37,7 @@ from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.options import Resources, Storage, resources_from
+from empo_bi.solving.sub_problems import stored_part, sub_problem_of
 from empo_bi.store.format_names import FORMAT, VERSION
 from empo_bi.types import Json
 from empo_bi.world.array_world import NumberedStates
@@ -56,6 +59,8 @@ _REMEDY_IN_MEMORY = (
 def enumerate_dag(
     world: World,
     *,
+    start: object = None,
+    stop: Event | None = None,
     level_fct: LevelFunction | None = None,
     store: object = None,
     workers: int = 1,
@@ -76,6 +81,12 @@ def enumerate_dag(
         A Python world has ``agents`` (or ``n_agents``), ``action_space.n``, ``initial_state()`` (or ``reset()`` and
         ``get_state()``) and ``transition_probabilities(state, actions)``. If it declares ``time_homogeneous = True`` (states
         are tuples that begin with the step), bodies are shared between levels as in gridworlds.
+    start : state, or list of states, optional
+        Where to begin, instead of the world's initial state: what can be reached from any of them. They may be at different
+        steps. What is *initial* elsewhere (chances, rollouts) is the first of those on the lowest level.
+    stop : event, optional
+        States where it holds are terminal, whatever the world says: a goal, one of ``empo_bi.events``, or a function of a
+        state.
     level_fct : function, optional
         ``f(state) -> int``, for Python worlds: every successor is on a higher level than its state; gaps and negative levels
         are fine. Without it, a state's level is the length of the longest path that leads to it. In gridworlds and
@@ -122,11 +133,14 @@ def enumerate_dag(
         memory_limit=memory_limit, workers=workers, max_states=max_states, monitor=monitor, memory_profile=memory_profile,
         progress=progress,
     )  # fmt: skip
-    return enumerated(as_model(translated(world, progress=progress)), storage, resources, level_fct)
+    model = as_model(translated(world, progress=progress))
+    return enumerated(model, storage, resources, level_fct, sub_problem_of(model, start, stop))
 
 
-def enumerated(model: Model, storage: Storage, resources: Resources, level_fct: LevelFunction | None = None) -> Dag:
-    """The DAG of a world, enumerated as far as it is not there; behind :func:`enumerate_dag`."""
+def enumerated(
+    model: Model, storage: Storage, resources: Resources, level_fct: LevelFunction | None = None, part: SubProblem = WHOLE
+) -> Dag:
+    """The DAG of a world, or of a part of it, enumerated as far as it is not there; behind :func:`enumerate_dag`."""
     _check_arguments(storage, resources.max_states)
     check_function("level_fct", level_fct, "a function of a state")
     remedy = _REMEDY_IN_MEMORY if storage.where is None else _REMEDY.capitalize()
@@ -135,10 +149,12 @@ def enumerated(model: Model, storage: Storage, resources: Resources, level_fct: 
     # Functions of worlds written in Python may take long; nobody should have to wait for them.
     keeping = contextlib.nullcontext(Interrupts()) if model.packed is None else kept_interrupts()
     with keeping as watch.interrupts:
-        return _enumerated(model, level_fct, storage, resources, watch)
+        return _enumerated(model, level_fct, part, storage, resources, watch)
 
 
-def _enumerated(model: Model, level_fct: LevelFunction | None, storage: Storage, resources: Resources, watch: Watch) -> Dag:
+def _enumerated(
+    model: Model, level_fct: LevelFunction | None, part: SubProblem, storage: Storage, resources: Resources, watch: Watch
+) -> Dag:
     place = None if storage.where is None else _place_of(storage.where)
     # Taken before anything is asked, since some worlds remember their answers. In memory nobody wants to know.
     identity = None if place is None else identity_of(model.world)
@@ -150,7 +166,7 @@ def _enumerated(model: Model, level_fct: LevelFunction | None, storage: Storage,
     spill = None if place is None else _spill_limit(place, watch.budget)
     options: ExplorerOptions = {
         "precision": storage.precision, "workers": resources.workers, "max_states": resources.max_states, "spill": spill,
-        "watch": watch,
+        "watch": watch, "part": part,
     }  # fmt: skip
     explorer = explorer_for(model, level_fct, stored_goals, watch.budget, options)
     is_stored = stored_goals is not None
@@ -161,6 +177,7 @@ def _enumerated(model: Model, level_fct: LevelFunction | None, storage: Storage,
             "levels": explorer.levels_are,
             "precision": storage.precision,
             "goals": goals_key,
+            **part.content,
         }
         manifest = manifest_of(model, content, explorer, stored_goals)
         from empo_bi.store.stored_world import hold_to_world
@@ -176,7 +193,7 @@ def _enumerated(model: Model, level_fct: LevelFunction | None, storage: Storage,
         watch.forget()  # or the explorer's index would wait for the garbage collector
     table = _goal_table(goals, is_stored=is_stored)
     dag = Dag(model.world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
-    dag.precision = storage.precision
+    dag.precision, dag.part = storage.precision, part
     if was_there and model.packed is None:
         check_some_states(dag)
     return dag
@@ -238,12 +255,13 @@ def open_dag(path: object, *, world: World | None = None, memory_limit: Size | N
     dag = Dag(
         world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table, keys=keys
     )
-    dag.precision = content["precision"]
+    dag.precision, dag.part = content["precision"], stored_part(content)
     return dag
 
 
 def manifest_of(model: Model, content: Json, explorer: Explorer, goals: FixedGoals | None) -> Json:
     """What a store says about itself, in JSON; ``content`` has, by name, everything that its arrays depend on."""
+    numbers = model.num_actions_per_agent
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -253,6 +271,7 @@ def manifest_of(model: Model, content: Json, explorer: Explorer, goals: FixedGoa
         "content": content,
         "n_agents": model.n_agents,
         "n_actions": model.n_actions,
+        **({} if len({*numbers}) <= 1 else {"num_actions_per_agent": numbers}),
         "n_profiles": explorer.n_profiles,
         "shares_bodies": explorer.shares_bodies,
         "humans": None if goals is None else goals.humans,
@@ -312,6 +331,7 @@ class ExplorerOptions(TypedDict):
     max_states: int | None
     spill: SpillLimit | None
     watch: Watch
+    part: SubProblem
 
 
 def explorer_for(

@@ -32,7 +32,7 @@ from empo_bi.world.model import World
 if TYPE_CHECKING:
     from empo_bi.store.solution_store import SolutionStore  # which imports zarr, a third of a second
 
-_USERS_OWN = ("belief", "prior")  # functions that a folder cannot hold
+_USERS_OWN = ("belief", "prior", "terminal_Vr")  # functions that a folder cannot hold
 
 
 @quiet_unless_shown
@@ -231,12 +231,17 @@ def _results(folder: Folder, store: str) -> SolutionStore:
 def _opened(folder: Folder, results: SolutionStore, dag: Dag) -> Solution:
     with _as_damage(f"{folder}/{results.name}"):
         content = results.manifest["content"]
-        own = [part for part in _USERS_OWN if content[part] != "none"]
+        own = [part for part in _USERS_OWN if content.get(part, "none") != "none"]
         if own or content["human_params"] is not None:
             raise StoreMismatchError(
                 f"{folder}: was solved with functions or settings of your own "
                 f"({', '.join(own) or 'separate parameters for phase 1'}), which a folder cannot hold; "
                 "call solve, or what made it, with the same arguments: it opens what is there"
+            )
+        if content.get("stop", "never") != dag.part.content.get("stop", "never"):
+            raise StoreMismatchError(
+                f"{folder}: was solved with a stop that the DAG beside it does not have; call solve with the same "
+                "arguments: it opens what is there"
             )
         roles = Roles(humans=content["humans"], robots=content["robots"], phase_2=content["phase_2"])
         storage = Storage(

@@ -107,7 +107,7 @@ class ParameterSets:
             memory_limit=self.resources.budget.limit, after_block=self.watch.look, after_level=self._after_level,
         )  # fmt: skip
         # Functions of users may take long; nobody should have to wait for them.
-        keeping = contextlib.nullcontext(Interrupts()) if asks else kept_interrupts()
+        keeping = contextlib.nullcontext(Interrupts()) if asks or self.problem.asks_at_the_end else kept_interrupts()
         with keeping as self.watch.interrupts:
             sweep.run()
         self.watch.forget()

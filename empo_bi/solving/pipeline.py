@@ -10,7 +10,9 @@ from pathlib import Path
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.python_world import LevelFunction
+from empo_bi.dag.sub_problem import WHOLE, SubProblem
 from empo_bi.dag.world_fingerprint import WorldKey
+from empo_bi.events import Event
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.watch import Watch
 from empo_bi.problem.params import Params
@@ -25,6 +27,7 @@ from empo_bi.solving.problem import Problem
 from empo_bi.solving.run import Run
 from empo_bi.solving.solution_dag import enumerated_beside
 from empo_bi.solving.stored_results import StoredResults, archive_folder
+from empo_bi.solving.sub_problems import dag_for, sub_problem_of
 from empo_bi.store.solution_folders import SolutionFolders, check_archive, is_url
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.world.model import World
@@ -38,6 +41,7 @@ class Pipeline:
     ----------
     dag : a finished DAG of the world; without one, the world is enumerated
     level_fct : as for :func:`enumerate_dag`
+    part : what is solved of the world
     folders : solutions that were opened already
     """
 
@@ -46,25 +50,28 @@ class Pipeline:
     resources: Resources
     dag: Dag | None = None
     level_fct: LevelFunction | None = None
+    part: SubProblem = WHOLE
     folders: SolutionFolders = field(default_factory=SolutionFolders, init=False)
 
     @classmethod
     def of(
         cls, world: World, params: Sequence[Params], roles: Roles | None = None, storage: Storage | None = None,
         resources: Resources | None = None, *, dag: Dag | None = None, level_fct: LevelFunction | None = None,
-        known_key: WorldKey = None,
+        known_key: WorldKey = None, start: object = None, stop: Event | None = None,
     ) -> Pipeline:  # fmt: skip
         """The pipeline for what a user gave, all of which is checked; ``known_key`` saves the world's digest."""
         storage, resources = storage or Storage(), resources or Resources()
         check_storage(storage)
         check_function("level_fct", level_fct, "a function of a state")
         problem = Problem.of(world, params, roles or Roles(), known_key)
+        part = sub_problem_of(problem.model, start, stop)
         resources.budget.check_base("solving")
         if dag is not None:
             check_dag(dag, world, problem.world_key)
+            dag = dag_for(dag.of_world(world), part)  # an equal one may have durations of its own
         if storage.archive is not None:
             check_archive(archive_folder(storage, problem.phase_2))
-        return cls(problem, storage, resources, dag, level_fct)
+        return cls(problem, storage, resources, dag, level_fct, part)
 
     def solutions(self) -> list[Solution]:
         """Enumerate and sweep, as far as that has not been done; one solution for each set of parameters."""
@@ -78,9 +85,9 @@ class Pipeline:
 
     def _dag(self) -> Dag:
         if self.dag is not None:
-            dag = self.dag.of_world(self.problem.model.world)  # an equal one may have durations of its own
+            dag = self.dag
         else:
-            dag = enumerated_beside(self.problem.model, self.storage, self.resources, self.level_fct)
+            dag = enumerated_beside(self.problem.model, self.storage, self.resources, self.level_fct, self.part)
         dag.world_key = self.problem.world_key
         return dag
 

@@ -70,7 +70,7 @@ class Problem:
 
     def setting(self, goals: GoalColumns, precision: Precision) -> Setting:
         """What all phases have in common."""
-        profiles = Profiles.of(self.model.n_agents, self.model.n_actions, self.humans, self.robots)
+        profiles = Profiles.of(self.model.num_actions_per_agent, self.humans, self.robots)
         is_discounted = any(rate for params in self.all_params for rate in (params.rate_h, params.rate_r))
         return Setting(profiles, goals, precision, unit_durations=not self.model.has_own_durations or not is_discounted)
 
@@ -78,3 +78,8 @@ class Problem:
         """Whether functions of users are asked about states during the sweep."""
         has_belief = any(params.believed_others_policy is not None for params in self.all_params)
         return self.prior is not None or has_belief or not setting.unit_durations
+
+    @property
+    def asks_at_the_end(self) -> bool:
+        """Whether functions of users are asked about terminal states."""
+        return self.phase_2 and any(params.terminal_function is not None for params in self.params)

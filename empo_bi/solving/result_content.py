@@ -52,8 +52,15 @@ class ResultContent:
             "work": setting.precision.work,
             "probabilities": self._dag.precision,
             "phase_2": problem.phase_2,
+            **self._dag.part.content,
+            **self._functions(i),
             **({} if self._arrays >= ARRAYS.keys() else {"arrays": sorted(self._arrays)}),
         }
+
+    def _functions(self, i: int) -> Json:
+        """Users' functions that were not there from the beginning, and are part of a manifest only where they are given."""
+        terminal = self._problem.params[i].terminal_function
+        return {} if terminal is None else {"terminal_Vr": self._key_of(terminal)}
 
     def _key_of(self, thing: object) -> str | None:
         if id(thing) not in self._keys:

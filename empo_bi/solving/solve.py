@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack, overload
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_world import LevelFunction
+from empo_bi.events import Event
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.problem.params import Params
@@ -32,6 +33,8 @@ class SolveOptions(TypedDict, total=False):
     human_policy_prior: object
     phase_2: bool
     out: object
+    start: object
+    stop: Event | None
     dag: Dag | None
     level_fct: LevelFunction | None
     precision: str
@@ -78,8 +81,12 @@ def solve(
         Where results go. None: memory. A folder (or a URL, with the extra ``remote``): the DAG goes to ``out/dag``, the
         solution beside it; a killed run continues there, a finished one is opened, and other parameters use the same DAG.
         True: temporary folders, which go with the solution.
+    start, stop : as for :func:`enumerate_dag`
+        Solve a sub-problem: from some states on, and up to where an event holds. ``Params(terminal_Vr=...)`` may then be
+        a function that says what each state where it stops is worth; see docs/solving.md.
     dag : Dag, optional
-        A finished DAG of the same world, instead of enumerating one.
+        A finished DAG of the same world, instead of enumerating one. For a sub-problem it may be one of more than that: it
+        has to have the states to start with, and what else is in it is solved as well.
     level_fct : function, optional
         As for :func:`enumerate_dag`.
     precision : "float16" or "float64"
@@ -150,5 +157,6 @@ def pipeline_for(world: World, sets: Sequence[Params], options: SolveOptions) ->
         progress=options.get("progress", True),
     )
     dag, level_fct = options.get("dag"), options.get("level_fct")
+    start, stop = options.get("start"), options.get("stop")
     found = translated(world, progress=resources.progress)
-    return Pipeline.of(found, sets, roles, storage, resources, dag=dag, level_fct=level_fct)
+    return Pipeline.of(found, sets, roles, storage, resources, dag=dag, level_fct=level_fct, start=start, stop=stop)

@@ -18,11 +18,17 @@ def check_content(name: str, asked: Json, found: Json, *, is_finished: bool) -> 
 
     The DAG of a finished store does not depend on goals, whose bits can be computed anew when they are read.
     """
-    parts = ["world", "horizon", "levels", "precision", *(() if is_finished else ("goals",))]
+    parts = ["world", "horizon", "levels", "precision", "start", "stop", *(() if is_finished else ("goals",))]
     other = [part for part in parts if asked["content"].get(part) != found["content"].get(part)]
     if other:
         hint = _IF_EQUAL if "world" in other and found["world"] is None else ""
         refuse_other_content(name, f"the DAG of {one_line(found['title'])}", found["content"], asked["content"], other, hint)
+    for part in ("start", "stop"):
+        if asked["content"].get(part, "none") is None:
+            raise StoreMismatchError(
+                f"{name}: cannot tell whether this store was made with the same {part}; give states that are tuples of "
+                "numbers and texts, one of empo_bi.events, or a function that a module defines, or pass overwrite=True"
+            )
     if asked["content"]["world"] is None:
         raise StoreMismatchError(
             f"{name}: cannot tell whether this store was made for the same world; give the world an attribute or "

@@ -74,7 +74,8 @@ PARAMETERS = Kind(
         OBJECT.fits(value)
         and value.keys() == THEORY_NUMBERS | THEORY_FLAGS
         and all(FLAG.fits(value[name]) for name in THEORY_FLAGS)
-        and all(NUMBER.fits(value[name]) or value[name] == "inf" for name in THEORY_NUMBERS)
+        and all(NUMBER.fits(value[name]) or value[name] == "inf" for name in THEORY_NUMBERS - {"terminal_Vr"})
+        and optional(NUMBER).fits(value["terminal_Vr"])  # null where a function tells
     ),
 )
 CHECKSUM = Kind(
@@ -106,6 +107,12 @@ DAG_CONTENT = {
     "levels": one_of("steps", "given", "derived"),
     "precision": one_of(*FLOATS, "exact"),
     "goals": optional(TEXT),
+}
+MOST_STARTS = 1 << 24
+SUB_PROBLEM = {  # of the content of a DAG or solution, where it is not that of a whole world
+    "start": optional(TEXT),
+    "n_starts": Kind("a number of states", lambda value: _is_whole(value) and 1 <= value <= MOST_STARTS),
+    "stop": optional(TEXT),
 }
 SLICE_MARKER = {
     "value": INTEGER,
@@ -192,11 +199,17 @@ def shown(value: Any) -> str:
 
 
 def check_dag_manifest(manifest: Json) -> None:
-    check_record(manifest, DAG_MANIFEST, {"states": one_of("numbered")})
-    check_record(manifest["content"], DAG_CONTENT, inside="content")
+    check_record(manifest, DAG_MANIFEST, {"states": one_of("numbered"), "num_actions_per_agent": listed(WHOLE)})
+    check_record(manifest["content"], DAG_CONTENT, SUB_PROBLEM, inside="content")
     n_agents, n_actions, n_profiles = (manifest[name] for name in ("n_agents", "n_actions", "n_profiles"))
+    own = manifest.get("num_actions_per_agent")
     most = math.log2(MOST_PROFILES) / math.log2(n_actions) if n_actions > 1 else MOST_PROFILES
-    if n_agents > most or n_profiles != n_actions**n_agents:
+    if own is not None:
+        has_numbers = len(own) == n_agents < 64 and all(1 <= n <= n_actions for n in own) and n_actions in own
+        is_right = has_numbers and n_profiles == math.prod(own) <= MOST_PROFILES
+    else:
+        is_right = n_agents <= most and n_profiles == n_actions**n_agents
+    if not is_right:
         raise FormatError(f"field 'n_profiles' is {n_profiles:,} for {n_agents:,} agents with {n_actions:,} actions")
     _check_goals(manifest)
     if is_packed(manifest) and not (manifest["shares_bodies"] and manifest["content"]["levels"] == "steps"):
@@ -240,7 +253,12 @@ def check_solution_manifest(manifest: Json) -> None:
         manifest, SOLUTION_MANIFEST, {"levels": listed(INTEGER), "actions": listed(TEXT), "world": optional(OBJECT)}
     )
     content = manifest["content"]
-    check_record(content, SOLUTION_CONTENT, {"arrays": listed(TEXT)}, inside="content")
+    own = {"arrays": listed(TEXT), "terminal_Vr": optional(TEXT)}
+    check_record(content, SOLUTION_CONTENT, {**own, **SUB_PROBLEM}, inside="content")
+    if (content["params"]["terminal_Vr"] is None) != ("terminal_Vr" in content):
+        raise FormatError(
+            "field 'params' of content: terminal_Vr is null if, and only if, content has the digest of a function"
+        )
     check_agents("humans", content["humans"])
     check_agents("robots", content["robots"])
     goals, n_levels = manifest["goals"], manifest["horizon"] + 1

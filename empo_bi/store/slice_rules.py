@@ -41,6 +41,8 @@ class StoreRules:
     is_packed : whether states are keys
     has_states : whether states are texts in the store
     n_bits : bits of a row of ``attained``, None if there are none
+    n_starts : states to begin with
+    is_part, stops : whether a sub-problem begins elsewhere than the world, and whether it stops earlier
     """
 
     n_profiles: int
@@ -48,13 +50,19 @@ class StoreRules:
     is_packed: bool
     has_states: bool
     n_bits: int | None
+    n_starts: int
+    is_part: bool
+    stops: bool
 
     @classmethod
     def of(cls, manifest: Json, *, has_states: bool) -> StoreRules:
         humans, goals = manifest["humans"], manifest["goals"]
         n_bits = None if humans is None else len(humans) * len(goals[0])
-        packed = is_packed(manifest)
-        return cls(manifest["n_profiles"], manifest["shares_bodies"], packed, has_states and not packed, n_bits)
+        packed, content = is_packed(manifest), manifest["content"]
+        return cls(
+            manifest["n_profiles"], manifest["shares_bodies"], packed, has_states and not packed, n_bits,
+            n_starts=content.get("n_starts", 1), is_part="start" in content, stops="stop" in content,
+        )  # fmt: skip
 
 
 # --- commit markers ---------------------------------------------------------------------------------------------------
@@ -68,7 +76,8 @@ def check_levels(markers: Sequence[Any], rules: StoreRules, *, is_finished: bool
         check_marker(where, marker, rules, is_level=True)
         if marker["level"] != t:
             raise FormatError(f"{where}: its commit marker is that of level {marker['level']}")
-        if value is not None and (marker["value"] != value + 1 if rules.shares_bodies else marker["value"] <= value):
+        is_dense = rules.shares_bodies and not rules.is_part  # a sub-problem may start at several steps
+        if value is not None and (marker["value"] != value + 1 if is_dense else marker["value"] <= value):
             raise FormatError(f"{where}: its value is {marker['value']:,} after one of {value:,}")
         value = marker["value"]
         if rules.shares_bodies:
@@ -76,17 +85,19 @@ def check_levels(markers: Sequence[Any], rules: StoreRules, *, is_finished: bool
         n_bodies += marker["n_bodies"]
         _check_below(where, marker, n_bodies if rules.shares_bodies else MOST_BODIES)
         n_transitions += marker["n_transitions"]
-        if marker["n_known"] > n_transitions + 1:
+        if marker["n_known"] > n_transitions + rules.n_starts:
             raise FormatError(
-                f"{where}: {marker['n_known']:,} bodies are said to be known, but {n_transitions:,} transitions lead to "
-                "at most one more"
+                f"{where}: {marker['n_known']:,} bodies are said to be known, but there are {n_transitions:,} transitions "
+                f"from {rules.n_starts:,} to begin with"
             )
         if marker["n_known"] < max(known, n_bodies if rules.shares_bodies else 1):
             raise FormatError(f"{where}: {marker['n_known']:,} bodies are said to be known, but there are more")
         known = marker["n_known"]
-    if markers and (markers[0]["n_states"], markers[0]["members"]) != (1, [0, 1]):
+    if markers and not rules.is_part and (markers[0]["n_states"], markers[0]["members"]) != (1, [0, 1]):
         raise FormatError("level 0: it has to have one state, body 0")
-    if markers and rules.is_packed and markers[0]["value"] != 0:
+    if markers and markers[0]["n_states"] > rules.n_starts:
+        raise FormatError(f"level 0: it has {markers[0]['n_states']:,} states, of {rules.n_starts:,} to begin with")
+    if markers and rules.is_packed and (markers[0]["value"] < 0 if rules.is_part else markers[0]["value"] != 0):
         raise FormatError("level 0: its value has to be 0, the step")
     if n_bodies > MOST_BODIES or known > MOST_BODIES or (is_finished and known > n_bodies):
         raise FormatError(f"level {len(markers) - 1}: {known:,} bodies are said to be known, but {n_bodies:,} are on levels")
@@ -151,7 +162,7 @@ def _check_bodies(where: str, marker: Json, rules: StoreRules) -> None:
     own = marker["members"]
     if not rules.shares_bodies and (marker["added"] != own or (marker["expanded"] != own and marker["n_expanded"])):
         raise FormatError(f"{where}: it adds or expands other bodies than its members, which are on no other level")
-    if rules.is_packed and marker["n_expanded"] and marker["expanded"] != marker["added"]:
+    if rules.is_packed and not rules.stops and marker["n_expanded"] and marker["expanded"] != marker["added"]:
         raise FormatError(f"{where}: it expands other bodies than those that it adds")
 
 

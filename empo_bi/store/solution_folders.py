@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SOLUTION = "solution-"  # how folders of solutions begin
 ARCHIVES = ("human_values", "robot_values")  # folders of values that the documented functions archive
 UNTOLD = ("world", "goals", "belief", "prior", "durations")  # None where nobody can tell them from others
+UNTOLD_IF_THERE = ("terminal_Vr", "start", "stop")  # likewise, where they are part of the question
 
 
 class SolutionFolders:
@@ -131,7 +132,8 @@ def folder_name(content: Json) -> str:
 
 def are_same(content: Json, other: Json) -> bool:
     """Whether two questions are known to be the same."""
-    return content == other and all(content.get(part) is not None for part in UNTOLD)
+    parts = [*UNTOLD, *(part for part in UNTOLD_IF_THERE if part in content)]
+    return content == other and all(content.get(part) is not None for part in parts)
 
 
 def check_archive(folder: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from empo_bi.dag.level_blocks import LevelBlocks, RestingBlock
+from empo_bi.problem.callbacks import terminal_values_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.runtime.cluster import DaskCluster
@@ -20,12 +21,13 @@ from empo_bi.sweep import cluster_blocks as remote
 from empo_bi.sweep.cluster_blocks import SharedSetting, batch_of, batch_states, compute_block_batch, grouped, put_results
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.phase_pairs import PhasePair, phases_of, run_block
-from empo_bi.sweep.phases import Setting
+from empo_bi.sweep.phases import Ends, Setting
 from empo_bi.sweep.undefined_values import StateTrouble, complaint
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
-from empo_bi.types import Arrays, IndexArray
+from empo_bi.types import Arrays, FloatArray, IndexArray
 from empo_bi.world.as_model import Model
 
+ENDS_AT_A_TIME = 1 << 16  # terminal states that are dealt with together, so that a level's are never all tuples
 PARALLEL_BLOCKS = 4  # a level of fewer blocks is not worth starting threads for
 
 
@@ -142,15 +144,24 @@ class Sweep:
         ended = np.flatnonzero(~is_covered)
         if len(body_S) - len(ended) != self.blocks.n_going_on:  # or states would pass for terminal ones
             raise RuntimeError(f"level {t}: {len(body_S) - len(ended)} of {self.blocks.n_going_on} states were computed")
-        if len(ended):
-            attained_MX = bits_of(attained_SB[ended], goals.n_columns)
+        for first in range(0, len(ended), ENDS_AT_A_TIME):
+            place_M = ended[first : first + ENDS_AT_A_TIME]
+            attained_MX = bits_of(attained_SB[place_M], goals.n_columns)
+            ends = Ends(place_M, plan.slot_S[place_M], attained_MX, self._terminal_values(t, place_M, tasks))
             for phase in phases:
-                phase.end_here(plan.slot_S[ended], attained_MX)
+                phase.end_here(ends)
         for task in tasks:
             if task.is_given_up:
                 task.sink.remove()
             else:
                 task.hand_over(t, plan)
+
+    def _terminal_values(self, t: int, place_M: IndexArray, tasks: Sequence[SolveTask]) -> dict[int, FloatArray]:
+        """What each user's function says of terminal states, by its id; asked once, however many tasks have it."""
+        found = [task.robot.params.terminal_function for task in tasks if task.robot is not None]
+        functions = {id(function): function for function in found if function is not None}
+        states = self.blocks.dag.states(t, place_M) if functions else []
+        return {key: terminal_values_of(function, states) for key, function in functions.items()}
 
     def _computed(self, level: Level, tasks: Sequence[SolveTask], n_states: int) -> Iterator[IndexArray]:
         """Compute a level, here or on a cluster; yields places of states that are done."""

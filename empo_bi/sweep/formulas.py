@@ -97,7 +97,9 @@ def joint_policy(policy_HA: FloatArray, action_UH: FloatArray) -> FloatArray:
 
 
 def robot_logits(q_R: FloatArray, beta: float) -> FloatArray:
-    r""":math:`-\beta_r \ln(-Q_r)`, of which :math:`\pi_r` is the softmax; any shape."""
+    r""":math:`-\beta_r \ln(-Q_r)`, of which :math:`\pi_r` is the softmax, (..., R); for ``inf`` 0 if best, else -inf."""
+    if math.isinf(beta):
+        return np.where(q_R == q_R.max(axis=-1, keepdims=True), 0.0, -np.inf)
     return np.asarray(-beta * np.log(-q_R))
 
 
@@ -108,7 +110,10 @@ def softmax(logit_R: FloatArray) -> FloatArray:
 
 
 def robot_policy(q_R: FloatArray, beta: float) -> FloatArray:
-    r""":math:`\pi_r(r \mid s) = (-Q_r(s, r))^{-\beta_r} / \sum_{r'} (-Q_r(s, r'))^{-\beta_r}`, (..., R)."""
+    r""":math:`\pi_r(r \mid s) = (-Q_r(s, r))^{-\beta_r} / \sum_{r'} (-Q_r(s, r'))^{-\beta_r}`, (..., R).
+
+    For ``inf`` the best share equally.
+    """
     return softmax(robot_logits(q_R, beta))
 
 

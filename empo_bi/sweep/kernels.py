@@ -13,7 +13,8 @@ import math
 import numpy as np
 
 from empo_bi.runtime.jit import inlined, kernel, rule
-from empo_bi.sweep.exponential import EXP_CONSTANTS, exp_constants, exp_nonpositive
+from empo_bi.sweep.boltzmann import boltzmann, boltzmann_of_own, number_of_actions
+from empo_bi.sweep.exponential import EXP_CONSTANTS
 from empo_bi.sweep.successor_values import (
     add_continuation,
     are_certain,
@@ -65,12 +66,19 @@ def extreme_over_robots(  # type: ignore[no-untyped-def]
 def expected_over_others(out_AHG, in_UHG, weight_HU, profile_HAO, cell):  # type: ignore[no-untyped-def]
     r"""``out_AHG[a, h, g]`` = :math:`\sum_{u: u_h = a}` weight(h, u) ``in_UHG[u, h, g]``: what each own action means.
 
-    ``profile_HAO`` has, for each human and action, the human profiles with that action.
+    ``profile_HAO`` has, for each human and action, the human profiles with that action; -1 after the last of fewer than
+    others have. Actions that a human does not have are worth 0.
     """
-    H, A, n_others = profile_HAO.shape
+    H, A, most_others = profile_HAO.shape
     for h in range(H):
         for a in range(A):
             out_G, u_O = out_AHG[a, h], profile_HAO[h, a]
+            n_others = most_others
+            while n_others > 0 and u_O[n_others - 1] < 0:
+                n_others -= 1
+            if n_others == 0:
+                for g in range(out_G.size):
+                    out_G[g] = 0
             o = 0
             while o < n_others:
                 i = u_O[o]
@@ -161,50 +169,6 @@ def greatest_alone(v_X, sum_X, cell, row, start_E, count_EJ, n_actions, succ_K, 
         k = last + 1
 
 
-@rule
-def boltzmann(q_AX, beta, top_X, sum_X, pi_AX, v_X, least, constants):  # type: ignore[no-untyped-def]
-    r"""Policies :math:`\pi(a \mid x) \propto e^{\beta q(a, x)}` and values :math:`v(x) = \sum_a \pi(a \mid x) q(a, x)`.
-
-    For ``beta = inf`` the maximisers, compared with ``==``, share equally, and the value is the maximum.
-    """
-    A, X = q_AX.shape
-    c = exp_constants(constants)
-    if A == 4 and not math.isinf(beta):  # the usual number of actions: everything in one loop
-        for x in range(X):
-            q0, q1, q2, q3 = q_AX[0, x], q_AX[1, x], q_AX[2, x], q_AX[3, x]
-            top = max(max(q0, q1), max(q2, q3))
-            e0, e1 = exp_nonpositive(beta * (q0 - top), least, c), exp_nonpositive(beta * (q1 - top), least, c)
-            e2, e3 = exp_nonpositive(beta * (q2 - top), least, c), exp_nonpositive(beta * (q3 - top), least, c)
-            total = (e0 + e1) + (e2 + e3)
-            e0, e1, e2, e3 = e0 / total, e1 / total, e2 / total, e3 / total
-            pi_AX[0, x], pi_AX[1, x], pi_AX[2, x], pi_AX[3, x] = e0, e1, e2, e3
-            v_X[x] = (e0 * q0 + e1 * q1) + (e2 * q2 + e3 * q3)
-        return
-    for x in range(X):
-        top_X[x] = q_AX[0, x]
-        sum_X[x] = 0
-        v_X[x] = 0
-    for a in range(1, A):
-        for x in range(X):
-            top_X[x] = max(top_X[x], q_AX[a, x])
-    for a in range(A):
-        if math.isinf(beta):
-            for x in range(X):
-                pi_AX[a, x] = 1 if q_AX[a, x] == top_X[x] else 0
-                sum_X[x] += pi_AX[a, x]
-        else:
-            for x in range(X):
-                pi_AX[a, x] = exp_nonpositive(beta * (q_AX[a, x] - top_X[x]), least, c)
-                sum_X[x] += pi_AX[a, x]
-    for a in range(A):
-        for x in range(X):
-            pi_AX[a, x] /= sum_X[x]
-            v_X[x] += pi_AX[a, x] * q_AX[a, x]
-    if math.isinf(beta):
-        for x in range(X):
-            v_X[x] = top_X[x]
-
-
 @kernel
 def human_block(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_K, continuation, attained_MB, has_NX, belief_NHU,
@@ -230,6 +194,9 @@ def human_block(  # type: ignore[no-untyped-def]
     limits = np.array([-708.0 if v_MX.itemsize == 8 else -87.0, beta]).astype(v_MX.dtype)
     least, sharpness = limits[0], limits[1]
     cell = np.ones(3, v_MX.dtype)
+    has_fewer = False
+    for h in range(H):
+        has_fewer = has_fewer or number_of_actions(profile_HAO, h) < A
     is_plain = math.isinf(beta) and pi_NAX.shape[0] < row_M.size and discount_K.size == 0
     is_plain = is_plain and acts_alone(profile_UR, profile_HAO, belief_NHU)
     for m in range(row_M.size):
@@ -240,7 +207,10 @@ def human_block(  # type: ignore[no-untyped-def]
             find_entries(at_J, row_M[m], start_E, count_EJ)
             extreme_over_robots(best_UX, sum_X, cell, at_J, succ_K, prob_K, discount_K, continuation, profile_UR, optimistic)
             expected_over_others(q_AHG, best_UHG, belief_NHU[m if belief_NHU.shape[0] > 1 else 0], profile_HAO, cell)
-            boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, constants)
+            if has_fewer:
+                boltzmann_of_own(q_AX, sharpness, pi_AX, v_X, least, constants, profile_HAO)
+            else:
+                boltzmann(q_AX, sharpness, top_X, sum_X, pi_AX, v_X, least, constants)
         has_X = has_NX[m if has_NX.shape[0] > 1 else 0]
         for x in range(X):
             v_X[x] = v_X[x] if has_X[x] else 0
@@ -293,9 +263,18 @@ def joint_of(marginal_HA, action_UH, joint_U, others_HU):  # type: ignore[no-unt
 
 @inlined
 def power_law(q_R, beta, pi_R):  # type: ignore[no-untyped-def]
-    r""":math:`\pi(r) \propto (-Q(r))^{-\beta}`, as a softmax of :math:`-\beta \ln(-Q)`, so that no number is too small."""
+    r""":math:`\pi(r) \propto (-Q(r))^{-\beta}`, as a softmax of :math:`-\beta \ln(-Q)`, so that no number is too small.
+
+    For ``beta = inf`` the maximisers, compared with ``==``, share equally.
+    """
     top = -np.inf
+    if math.isinf(beta):
+        for r in range(q_R.size):
+            top = max(top, q_R[r])
     for r in range(q_R.size):
+        if math.isinf(beta):
+            pi_R[r] = np.float64(0.0) if q_R[r] == top else -np.inf
+            continue
         pi_R[r] = -beta * math.log(-q_R[r])
         top = max(top, pi_R[r])
     total = np.float64(0.0)

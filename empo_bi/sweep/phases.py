@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
@@ -139,6 +140,16 @@ class BlockInputs:
         return formulas.duration_weights(rate, self.duration_K) if rate > 0 and len(self.duration_K) else NO_FLOATS
 
 
+@dataclass(frozen=True)
+class Ends:
+    """Terminal states of a level: places and rows, goals attained there, and what users' functions say each is worth."""
+
+    place_M: IndexArray
+    slot_M: IndexArray
+    attained_MX: BoolArray
+    worth_M: Mapping[int, FloatArray]  # by the id of the function
+
+
 class HumanPhase:
     r"""Phase 1: :math:`V_h` and the humans' policies by goal."""
 
@@ -180,9 +191,9 @@ class HumanPhase:
             put_rows(self._vh_SX, work.block.place_M, v_MX)
         return pi_NAX
 
-    def end_here(self, slot_M: IndexArray, attained_MX: BoolArray) -> None:
+    def end_here(self, ends: Ends) -> None:
         """Terminal states: nothing more to come but what was attained on arrival."""
-        put_terminal(self.table, slot_M, attained_MX, self._factor)
+        put_terminal(self.table, ends.slot_M, ends.attained_MX, self._factor)
 
     def arrays(self) -> Arrays:
         n_humans = len(self.setting.goals.humans)
@@ -203,12 +214,14 @@ class RobotPhase:
         self.setting, self.params, self.prior = setting, params, prior
         self.table = Table(setting.goals.n_columns, setting.precision.work)
         self.vr_table = Table(0, "float64")
+        self._terminal = params.terminal_function
         self._factor_h, self._factor_r = setting.factor(params.rate_h), setting.factor(params.rate_r)
         self._level: Arrays = {}
 
     def fresh(self, setting: PhaseSetting) -> RobotPhase:
-        """The same phase with empty tables."""
-        return RobotPhase(setting, self.params, self.prior)
+        """The same phase with empty tables, for states that go on: a function of terminal states stays here."""
+        params = self.params if self._terminal is None else self.params.replace(terminal_Vr=-1.0)
+        return RobotPhase(setting, params, self.prior)
 
     def begin(self, plan: RowPlan, n_states: int) -> None:
         self.table.begin(plan)
@@ -219,7 +232,7 @@ class RobotPhase:
             "ve": np.zeros((n_states, goals.n_columns), dtype=precision.rest),
             "xh": np.zeros((n_states, n_humans)),
             "qr": np.zeros((n_states, n_robots)),
-            "vr": np.full(n_states, self.params.terminal_Vr),
+            "vr": np.full(n_states, self.params.terminal_Vr if self._terminal is None else np.nan),
         }
 
     def run(self, work: BlockInputs, pi_MAX: Array) -> None:
@@ -256,9 +269,11 @@ class RobotPhase:
         why = parameter_at_fault(self.params, longest, weight_HG, v_X.reshape(weight_HG.shape), x_H, q_R)
         raise StateTrouble(int(work.block.place_M[m]), h, why)
 
-    def end_here(self, slot_M: IndexArray, attained_MX: BoolArray) -> None:
-        put_terminal(self.table, slot_M, attained_MX, self._factor_h)
-        self.vr_table.write[slot_M] = self.params.terminal_Vr * (self._factor_r or 1.0)
+    def end_here(self, ends: Ends) -> None:
+        put_terminal(self.table, ends.slot_M, ends.attained_MX, self._factor_h)
+        worth = self.params.terminal_Vr if self._terminal is None else ends.worth_M[id(self._terminal)]
+        self._level["vr"][ends.place_M] = worth
+        self.vr_table.write[ends.slot_M] = worth * (self._factor_r or 1.0)  # type: ignore[operator]
 
     def arrays(self) -> Arrays:
         if not self._level:  # nothing was begun

@@ -87,12 +87,12 @@ def _fault_of_robot_values(params: Params, longest: float, weight_HG: FloatArray
     if not (np.isfinite(q_R).all() and (q_R < 0).all()):
         return (
             f"Q_r is {_first(q_R[~(np.isfinite(q_R) & (q_R < 0))])}, beyond what numbers can hold, for "
-            f"terminal_Vr={params.terminal_Vr:g} and rho_r={params.rate_r:.3g}; choose a terminal_Vr nearer to -1, or "
+            f"terminal_Vr={_shown(params)} and rho_r={params.rate_r:.3g}; choose a terminal_Vr nearer to -1, or "
             "a gamma_r nearer to 1"
         )
     with np.errstate(all="ignore"):
         logits_R = formulas.robot_logits(q_R, params.beta_r)
-    if not np.isfinite(logits_R).all():
+    if np.isfinite(params.beta_r) and not np.isfinite(logits_R).all():
         return f"beta_r={params.beta_r:g} takes (-Q_r)^-beta_r beyond what numbers can hold; choose a smaller one"
     return None
 
@@ -115,6 +115,10 @@ def complaint(trouble: StateTrouble, dag: Dag, t: int, humans: Sequence[int]) ->
         "so the robot's value is not defined; goal lists should cover whatever a human can do or reach, for example every "
         "cell it can stand on"
     )
+
+
+def _shown(params: Params) -> str:
+    return short_repr(params.terminal_Vr) if callable(params.terminal_Vr) else f"{params.terminal_Vr:g}"
 
 
 def _first(numbers: FloatArray) -> str:

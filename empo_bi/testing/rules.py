@@ -60,9 +60,10 @@ def _check_roles(model: Model, humans: Any, robots: Any) -> None:
 
 def actions(sample: Sample) -> Finding:
     """Profiles of the wrong length, or with actions that do not exist, are refused."""
-    n_agents, n_actions = sample.model.n_agents, sample.model.n_actions
+    n_agents = sample.model.n_agents
     if not n_agents or not sample.going_on:
         return Finding("nothing to ask")
+    n_actions = sample.model.num_actions_per_agent[-1]
     wrong = {
         f"action {n_actions} (there are 0 to {n_actions - 1})": [*[0] * (n_agents - 1), n_actions],
         "action -1": [*[0] * (n_agents - 1), -1],

@@ -83,11 +83,12 @@ def sample_of(model: Model, n_states: int, seed: int, level_fct: LevelFunction |
 
 def some_profiles(model: Model, rng: random.Random) -> list[list[int]]:
     """All action profiles, or so many random ones, the first and the last among them."""
-    n_agents, n_actions = sizes_of(model)
+    sizes_of(model)
     if model.n_profiles <= MAX_PROFILES:
         return model.profiles
-    chosen = [[rng.randrange(n_actions) for _ in range(n_agents)] for _ in range(MAX_PROFILES - 2)]
-    return [[0] * n_agents, *chosen, [n_actions - 1] * n_agents]
+    numbers = model.num_actions_per_agent
+    chosen = [[rng.randrange(n) for n in numbers] for _ in range(MAX_PROFILES - 2)]
+    return [[0] * len(numbers), *chosen, [n - 1 for n in numbers]]
 
 
 def sizes_of(model: Model) -> tuple[int, int]:

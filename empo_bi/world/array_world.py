@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import index
@@ -19,6 +20,7 @@ from empo_bi.world.expand import Expansion
 from empo_bi.world.goals import PossibleGoal, ReachStatesGoal, TabularGoalGenerator
 from empo_bi.world.model import PROBABILITY_TOLERANCE, Transitions
 from empo_bi.world.packed import PackedWorld
+from empo_bi.world.python_model import checked_numbers_of_actions
 from empo_bi.world.toy_text import matrix_of_table, only_start, with_ended
 
 if TYPE_CHECKING:
@@ -70,6 +72,17 @@ class NumberedStates:
         return step, number
 
 
+def _actions_of_each(n_profiles: int, n_agents: int) -> int:
+    """How many actions agents have that all have the same number of them."""
+    n_actions = round(n_profiles ** (1 / n_agents))
+    if n_actions**n_agents != n_profiles:
+        raise InvalidWorldError(
+            f"{counted(n_profiles, 'action profile')} for n_agents={n_agents}; all agents have the same number A of "
+            f"actions, so give A ** {n_agents} profiles, or say how many each has: num_actions_per_agent=[...]"
+        )
+    return n_actions
+
+
 class ArrayWorld(PackedWorld):
     """A finite-horizon model given as sparse arrays. A state is ``(step, number)``.
 
@@ -91,7 +104,9 @@ class ArrayWorld(PackedWorld):
     start : int
         The initial state.
     n_agents : int
-        How many agents act together in one profile, all with the same number of actions.
+        How many agents act together in one profile.
+    num_actions_per_agent : sequence of int, optional
+        How many actions each agent has, where they differ; as many profiles as their product.
     humans, robots : sequence of int, optional
         By default, agent 0 is the human and the others are robots.
     action_names : sequence of str, optional
@@ -135,16 +150,20 @@ class ArrayWorld(PackedWorld):
         humans: Sequence[int] | None = None,
         robots: Sequence[int] | None = None,
         action_names: Sequence[str] | None = None,
+        num_actions_per_agent: Sequence[int] | None = None,
     ) -> None:
         n_agents = _whole("n_agents", n_agents, 1)
         self.max_steps = _whole("max_steps", max_steps, 1)
         matrix, self.n_states, self.n_profiles = _stacked(transitions)
-        n_actions = round(self.n_profiles ** (1 / n_agents))
-        if n_actions**n_agents != self.n_profiles:
-            raise InvalidWorldError(
-                f"{counted(self.n_profiles, 'action profile')} for n_agents={n_agents}; all agents have the same number A "
-                f"of actions, so give A ** {n_agents} profiles"
-            )
+        if num_actions_per_agent is None:
+            n_actions = _actions_of_each(self.n_profiles, n_agents)
+        else:  # an attribute only where it is given, since attributes are part of what a world is
+            self.num_actions_per_agent = checked_numbers_of_actions(num_actions_per_agent, n_agents)
+            n_actions = max(self.num_actions_per_agent)
+            if math.prod(self.num_actions_per_agent) != self.n_profiles:
+                expected = f"give {math.prod(self.num_actions_per_agent)}, one for each combination"
+                found = f"{counted(self.n_profiles, 'action profile')} for {self.num_actions_per_agent}"
+                raise InvalidWorldError(f"{found} = num_actions_per_agent; {expected}")
         if action_names is not None and len(action_names) != n_actions:
             raise InvalidWorldError(f"{len(action_names)} action_names for {counted(n_actions, 'action')}; give one each")
         self.agents = tuple(range(n_agents))
@@ -281,16 +300,16 @@ class ArrayWorld(PackedWorld):
     def transition_probabilities(self, state: Any, actions: int | Sequence[int]) -> Transitions | None:
         """``[(probability, successor), ...]`` for one action per agent, None at a terminal state."""
         step, number = self._checked_state(state)
-        n_actions = int(self.action_space.n)
+        actions_N = self._actions_N
         profile = [index(action) for action in ([actions] if hasattr(actions, "__index__") else actions)]
-        if len(profile) != len(self.agents) or not all(0 <= action < n_actions for action in profile):
+        if len(profile) != len(actions_N) or not all(0 <= a < n for a, n in zip(profile, actions_N, strict=True)):
+            most = f"{actions_N[0] - 1}" if len(set(actions_N)) == 1 else f"{[n - 1 for n in actions_N]}"
             raise InvalidActionError(
-                f"actions {actions!r}; give one action for each agent, {counted(len(self.agents), 'number')} from 0 to "
-                f"{n_actions - 1}"
+                f"actions {actions!r}; give one action per agent, {counted(len(self.agents), 'number')} from 0 to {most}"
             )
         if self.is_terminal((step, number)):
             return None
-        row = number * self.n_profiles + sum(action * n_actions**i for i, action in enumerate(profile))
+        row = number * self.n_profiles + sum(a * math.prod(actions_N[:i]) for i, a in enumerate(profile))
         entries = range(int(self._begin_R[row]), int(self._begin_R[row + 1]))
         return [(float(self._prob_K[k]), (step + 1, int(self._succ_K[k]))) for k in entries]
 
@@ -321,10 +340,10 @@ class ArrayWorld(PackedWorld):
         return NumberedStates().decode(steps, key_SW)
 
     def expand(self, key_SW: KeyArray, profile_JN: npt.NDArray[np.int64] | None = None) -> Expansion:
-        n_actions = int(self.action_space.n)
         j_J = np.arange(self.n_profiles)
         if profile_JN is not None:
-            j_J = profile_JN @ (n_actions ** np.arange(len(self.agents), dtype=np.int64))
+            actions_N = self._actions_N
+            j_J = profile_JN @ np.array([math.prod(actions_N[:i]) for i in range(len(actions_N))], dtype=np.int64)
         row_R = (key_SW[:, :1].astype(np.int64) * self.n_profiles + j_J).ravel()
         begin_R = self._begin_R[row_R]
         count_R = self._begin_R[row_R + 1] - begin_R

@@ -42,7 +42,11 @@ class Model(Protocol):
 
     @property
     def n_actions(self) -> int:
-        """Actions of every agent."""
+        """Actions of every agent, or of the one that has the most."""
+
+    @property
+    def num_actions_per_agent(self) -> list[int]:
+        """Actions of each agent: the first so many."""
 
     @property
     def n_profiles(self) -> int:

@@ -58,6 +58,8 @@ class WorldModel(gymnasium.Env[Any, Any], ABC):
 
     - ``human_agent_indices`` and ``robot_agent_indices``: who is what.
     - ``possible_goal_generator``: what humans may want; its ``generate(state, human)`` yields ``(goal, weight)`` pairs.
+    - ``num_actions_per_agent``: how many actions each agent has, where they differ; agent i has actions 0 to
+      ``num_actions_per_agent[i] - 1``, and the world is never asked about others.
     - ``action_names``: a name for each action, for messages, tables and pictures.
     - ``time_homogeneous``: a promise that makes the planners faster, see below.
     - ``transition_durations(state, actions, transitions)``: how long each transition takes, where that is not 1.

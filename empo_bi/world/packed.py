@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -94,14 +95,22 @@ class PackedWorld(WorldModel):
 
     @cached_property
     def _profiles(self) -> IndexArray:
-        n, n_actions = len(self.agents), int(self.action_space.n)
-        if n_actions**n > MAX_PROFILES:
+        n, actions_N = len(self.agents), self._actions_N
+        n_profiles = math.prod(actions_N)
+        if n_profiles > MAX_PROFILES:
             raise WorldTooLargeError(
-                f"{n} agents with {n_actions} actions have {n_actions**n:,} action profiles, more than {MAX_PROFILES:,}; "
+                f"{n} agents with {max(actions_N)} actions have {n_profiles:,} action profiles, more than {MAX_PROFILES:,}; "
                 "use fewer agents or a smaller action set"
             )
-        number = np.arange(n_actions**n, dtype=np.int64)
-        return np.stack([number // n_actions**i % n_actions for i in range(n)], axis=1) if n else np.empty((1, 0), np.int64)
+        number = np.arange(n_profiles, dtype=np.int64)
+        digits = [number // math.prod(actions_N[:i]) % actions_N[i] for i in range(n)]
+        return np.stack(digits, axis=1) if n else np.empty((1, 0), np.int64)
+
+    @property
+    def _actions_N(self) -> list[int]:
+        """How many actions each agent has."""
+        given = getattr(self, "num_actions_per_agent", None)
+        return [int(self.action_space.n)] * len(self.agents) if given is None else list(given)
 
     def _profile(self, actions: int | Sequence[int]) -> IndexArray:
         """One profile as a row, checked."""
@@ -118,9 +127,9 @@ class PackedWorld(WorldModel):
             raise InvalidActionError(
                 f"{counted(len(ids), 'action')} for {counted(n, 'agent')}: {actions!r}; give one action id for each agent"
             )
-        n_actions = self.action_space.n
+        actions_N = self._actions_N
         for agent, action in enumerate(ids):
-            if not 0 <= action < n_actions:
+            if not 0 <= action < actions_N[agent]:
                 raise self._no_such_action(agent, action)
         return np.array([ids], dtype=np.int64)
 
@@ -130,7 +139,7 @@ class PackedWorld(WorldModel):
             raise InvalidActionError(
                 f"profiles of shape {profiles.shape}, type {profiles.dtype}; expected whole numbers of shape (profiles, {n})"
             )
-        bad = np.argwhere((profiles < 0) | (profiles >= self.action_space.n))
+        bad = np.argwhere((profiles < 0) | (profiles >= np.array(self._actions_N, dtype=np.int64)))
         if len(bad):
             row, agent = bad[0]
             raise self._no_such_action(agent, profiles[row, agent])

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.errors import InvalidWorldError
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Json
 from empo_bi.world.model import State, Transitions, WorldModel
@@ -52,15 +55,25 @@ class PythonModel:
 
     @property
     def n_actions(self) -> int:
-        return int(self.world.action_space.n)
+        if self._said("num_actions_per_agent", None) is None:
+            return int(self.world.action_space.n)
+        return max(self.num_actions_per_agent, default=1)
+
+    @property
+    def num_actions_per_agent(self) -> list[int]:
+        given = self._said("num_actions_per_agent", None)
+        if given is None:
+            return [self.n_actions] * self.n_agents
+        return checked_numbers_of_actions(given, self.n_agents)
 
     @property
     def n_profiles(self) -> int:
-        return self.n_actions**self.n_agents
+        return math.prod(self.num_actions_per_agent)
 
     @property
     def profiles(self) -> list[list[int]]:
-        return [list(profile[::-1]) for profile in itertools.product(range(self.n_actions), repeat=self.n_agents)]
+        ranges = [range(n) for n in self.num_actions_per_agent]
+        return [list(profile[::-1]) for profile in itertools.product(*reversed(ranges))]
 
     @property
     def action_names(self) -> list[str]:
@@ -212,6 +225,19 @@ class PythonModel:
                 "(height, width, 3)"
             )
         return picture
+
+
+def checked_numbers_of_actions(given: Sequence[int], n_agents: int) -> list[int]:
+    """``num_actions_per_agent`` as a world says it: a number for each agent, 1 or more."""
+    try:
+        numbers = [index(n) for n in given]
+    except TypeError:
+        numbers = []
+    if len(numbers) != n_agents or not all(n >= 1 for n in numbers):
+        raise InvalidWorldError(
+            f"num_actions_per_agent={short_repr(given)}; expected a number for each of {n_agents} agents, 1 or more each"
+        )
+    return numbers
 
 
 class UnknownModel(PythonModel):

@@ -133,6 +133,8 @@ def _checked(env: MultiGrid, twin: MultiGrid, mapping: Json) -> GridWorld:
         world = GridWorld(read_spec(read_source(written)))
     _check_order(twin)
     model = PythonModel(twin)
+    if len({*model.num_actions_per_agent}) > 1:
+        raise TranslationError(f"its agents have different numbers of actions, {model.num_actions_per_agent}")
     if tuple(twin.get_state()) != world.initial_state():
         raise TranslationError("its initial state is " + _difference(twin.get_state(), world.initial_state()))
     _compare_walks(model, world)

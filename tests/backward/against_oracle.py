@@ -39,12 +39,15 @@ class Problem:
     belief: Any = None
     prior: Any = None
     oracle_prior: Any = None
+    start: list[Any] | None = None
+    stop: Any = None
     human: Mapping[str, Any] = field(default_factory=dict)
     robot: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def graph(self) -> planning.Graph:
-        return planning.Graph(self.oracle_world or self.world)
+        stops = (lambda state: False) if self.stop is None else getattr(self.stop, "is_achieved", self.stop)
+        return planning.Graph(self.oracle_world or self.world, self.start or (), stops)
 
     @property
     def goals(self) -> Any:
@@ -186,7 +189,7 @@ def check_documented_functions(problem: Problem) -> None:
 # --- both at once -----------------------------------------------------------------------------------------------------
 
 
-def check_solve(problem: Problem) -> None:
+def check_solve(problem: Problem, **options: Any) -> Any:
     """``solve`` against the oracle: all arrays, level by level. Both phases have the humans' discount of phase 1."""
     discount = {name: value for name, value in problem.human.items() if name in ("gamma_h", "rho_h")}
     rest = {name: value for name, value in problem.robot.items() if name not in ("gamma_h", "rho_h")}
@@ -199,7 +202,7 @@ def check_solve(problem: Problem) -> None:
     solution = solve(
         problem.world, params, human_agent_indices=problem.humans, robot_agent_indices=problem.robots,
         possible_goal_generator=problem.generator, human_policy_prior=problem.prior, level_fct=problem.level_fct,
-        precision="float64", progress=False,
+        start=problem.start, stop=problem.stop, precision="float64", progress=False, **options,
     )  # fmt: skip
     states = [solution.dag.states(t) for t in range(solution.dag.horizon + 1)]
     going_on = set(problem.going_on)
@@ -236,7 +239,7 @@ def check_solve(problem: Problem) -> None:
     chain = solution.markov_chain
     assert_close("chain", flat_chain(chain.states, chain), flat_chain(problem.graph.states, expected["chain"]))
     if problem.prior is not None:
-        return
+        return solution
     found_Vh = by_goal(solution.values.Vh_m)
     assert_close("V_h", found_Vh, with_zeros(Vh, found_Vh))
     pi_h = {
@@ -244,3 +247,4 @@ def check_solve(problem: Problem) -> None:
     }  # of goals that a state does not have as well, where it means nothing
     expected_pi_h = flat_policies(policies, problem.oracle_name_of)
     assert_close("pi_h", {key: pi_h[key] for key in expected_pi_h}, expected_pi_h)
+    return solution

@@ -93,7 +93,7 @@ def cases(draw: st.DrawFn) -> Case:
         xi=draw(st.floats(0.2, 3)),
         eta=draw(st.floats(0.2, 3)),
     )
-    profiles = Profiles.of(n_humans + 1, n_actions, list(range(n_humans)), [n_humans])
+    profiles = Profiles.of([n_actions] * (n_humans + 1), list(range(n_humans)), [n_humans])
     columns = Columns(profiles.humans, [list(range(n_goals))] * n_humans, n_goals)
     setting = PhaseSetting(profiles, columns, Precision("float64", "float64"), not has_durations)
     count_EJ = rng.integers(1, 4, (N_STATES, profiles.n_profiles)).astype(np.int32)

@@ -120,7 +120,7 @@ def test_a_memory_profile_has_a_snapshot_every_so_many_levels(tmp_path: Path) ->
         (["-p", "zeta"], "give NAME=VALUE, such as zeta=2"),
         (["-p", "zeta=two"], "zeta=two; give a number"),
         (["-p", "zeta=-1"], "give a positive number"),
-        (["-p", "beta_r=inf"], "give a finite number"),
+        (["-p", "xi=inf"], "give a finite number"),
         (["-p", "zeta=1", "-p", "zeta=2"], "--param zeta is given twice"),
         (["-p", "optimistic=maybe"], "give true or false"),
         (["-p", "believed_others_policy=f"], "is a function; give it in Python"),
@@ -211,7 +211,7 @@ def test_every_option_reaches_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path:
         "progress": False,
     }  # fmt: skip
     options = set(SolveOptions.__annotations__) - {"monitor", "memory_profile"}
-    only_in_python = {"possible_goal_generator", "human_policy_prior", "dag", "level_fct"}
+    only_in_python = {"possible_goal_generator", "human_policy_prior", "dag", "level_fct", "start", "stop"}
     assert options - set(given) == only_in_python
     invoke("solve", "first_steps", "--temporary")
     assert (given["out"], given["progress"], given["compression"]) == (True, True, True)

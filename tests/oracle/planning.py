@@ -115,31 +115,47 @@ def all_profiles(n_agents: int, n_actions: int) -> Iterator[Profile]:
         yield digits[::-1]
 
 
+def actions_of(world: PlanningWorld, agent: int) -> range:
+    """The actions of an agent: as many as the world has, or as it says of that agent."""
+    own = getattr(world, "num_actions_per_agent", None)
+    return range(world.n_actions if own is None else own[agent])
+
+
+def combinations(world: PlanningWorld, agents: Iterable[int]) -> list[Profile]:
+    """All that some agents can do together, the last one changing fastest."""
+    return list(itertools.product(*(actions_of(world, agent) for agent in agents)))
+
+
 class Graph:
     """All reachable states in topological order with their transitions (section 2, ``get_dag``).
 
-    ``transitions[s]`` maps every profile to its successors; it is empty for a terminal state.
+    ``transitions[s]`` maps every profile to its successors; it is empty for a terminal state. A sub-problem has other
+    ``roots`` than the initial state, and states where it ``stops`` are terminal.
     """
 
-    def __init__(self, world: PlanningWorld) -> None:
-        self.world = world
+    def __init__(
+        self, world: PlanningWorld, roots: Sequence[State] = (), stops: Callable[[State], bool] = lambda state: False
+    ) -> None:
+        self.world, self.stops = world, stops
         self.transitions: dict[State, dict[Profile, Successors]] = {}
-        root = world.initial_state()
-        frontier = [root]
+        roots = list(roots) or [world.initial_state()]
+        frontier = list(roots)
         while frontier:
             state = frontier.pop()
             if state not in self.transitions:
                 self.transitions[state] = self.transitions_of(state)
                 frontier.extend(self.successors(state))
-        self.states = self.topological_order(root)
+        self.states = self.topological_order(roots)
         self.index = {state: i for i, state in enumerate(self.states)}
 
     def transitions_of(self, state: State) -> dict[Profile, Successors]:
         """All or nothing: successors for every profile, or for none."""
         world = self.world
+        if self.stops(state):
+            return {}
         found = {
             profile: world.transition_probabilities(state, list(profile))
-            for profile in all_profiles(world.n_agents, world.n_actions)
+            for profile in (p[::-1] for p in combinations(world, reversed(range(world.n_agents))))
         }
         if not any(found.values()):
             return {}
@@ -151,21 +167,24 @@ class Graph:
         met = (successor for outcomes in self.transitions[state].values() for _, successor in outcomes)
         return list(dict.fromkeys(met))
 
-    def topological_order(self, root: State) -> list[State]:
+    def topological_order(self, roots: list[State]) -> list[State]:
         """Root first, ties by the smallest state; where states do not compare, first ready first served."""
         try:
-            return self.kahn(root, heapq.heappush, heapq.heappop)
+            return self.kahn(roots, heapq.heappush, heapq.heappop)
         except TypeError:
-            return self.kahn(root, lambda ready, state: ready.append(state), lambda ready: ready.pop(0))
+            return self.kahn(roots, lambda ready, state: ready.append(state), lambda ready: ready.pop(0))
 
-    def kahn(self, root: State, put: Callable, take: Callable) -> list[State]:
+    def kahn(self, roots: list[State], put: Callable, take: Callable) -> list[State]:
         """Kahn's algorithm: a state is ready once all its predecessors are out."""
         predecessors = dict.fromkeys(self.transitions, 0)
         for state in self.transitions:
             for successor in self.successors(state):
                 predecessors[successor] += 1
         order: list[State] = []
-        ready: list[State] = [root] if predecessors[root] == 0 else []
+        ready: list[State] = []
+        for root in dict.fromkeys(roots):
+            if predecessors[root] == 0:
+                put(ready, root)
         while ready:
             state = take(ready)
             order.append(state)
@@ -222,16 +241,17 @@ def attain_or_continue(outcomes: list[tuple[float, float, State]], values: Value
 # 3: phase 1
 
 
-def uniform_belief(humans: Sequence[int], n_agents: int, n_actions: int) -> Belief:
+def uniform_belief(world: PlanningWorld, humans: Sequence[int]) -> Belief:
     """Section 3, default belief: all combinations of the other humans' actions are equally likely."""
 
     def belief(state: State, human: int, action: int) -> Iterator[tuple[float, list[int]]]:
         others = [j for j in humans if j != human]
-        for choice in itertools.product(range(n_actions), repeat=len(others)):
-            profile = [-1] * n_agents
+        choices = combinations(world, others)
+        for choice in choices:
+            profile = [-1] * world.n_agents
             for j, chosen in zip(others, choice, strict=True):
                 profile[j] = chosen
-            yield float(n_actions) ** -len(others), profile
+            yield 1.0 / len(choices), profile
 
     return belief
 
@@ -273,8 +293,8 @@ def human_policy_prior(
     rho = discount_rate(gamma_h, rho_h)
     graph = graph or Graph(world)
     robots = [i for i in range(world.n_agents) if i not in humans]  # every other agent counts as a robot
-    robot_profiles = list(itertools.product(range(world.n_actions), repeat=len(robots)))
-    belief = believed_others_policy or uniform_belief(humans, world.n_agents, world.n_actions)
+    robot_profiles = combinations(world, robots)
+    belief = believed_others_policy or uniform_belief(world, humans)
     extremum = max if optimistic else min
     policies: Policies = {}
     Vh: Values = {}
@@ -298,8 +318,9 @@ def human_policy_prior(
                 if goal.is_achieved(state):  # credited on arrival
                     policies[state][h][goal] = [1.0] + [0.0] * (world.n_actions - 1)
                     continue
-                q = [q_value(state, table, h, a, goal) for a in range(world.n_actions)]
-                policies[state][h][goal] = boltzmann(q, beta_h)
+                q = [q_value(state, table, h, a, goal) for a in actions_of(world, h)]
+                policies[state][h][goal] = boltzmann(q, beta_h) + [0.0] * (world.n_actions - len(q))
+                q += [0.0] * (world.n_actions - len(q))  # actions that h does not have
                 value = sum(p * q_a for p, q_a in zip(policies[state][h][goal], q, strict=True))
                 store_value(Vh, state, h, goal, value)
     return policies, Vh
@@ -344,7 +365,10 @@ class TabularPrior:
 
 
 def power_law(Qr: dict[Profile, float], beta_r: float) -> dict[Profile, float]:
-    """Section 4: proportional to (-Q) ** -beta, computed as a softmax of -beta * ln(-Q)."""
+    """Section 4: proportional to (-Q) ** -beta, as a softmax of -beta * ln(-Q); for infinite beta the best share."""
+    if math.isinf(beta_r):
+        best = [r for r, value in Qr.items() if value == max(Qr.values())]
+        return {r: 1.0 / len(best) if r in best else 0.0 for r in Qr}
     exponents = {r: -beta_r * math.log(-value) for r, value in Qr.items()}
     largest = max(exponents.values())
     weights = {r: math.exp(exponent - largest) for r, exponent in exponents.items()}
@@ -367,7 +391,7 @@ def robot_policy(
     zeta: float = 1.0,
     xi: float = 1.0,
     eta: float = 1.0,
-    terminal_Vr: float = -1e-10,
+    terminal_Vr: float | Callable[[State], float] = -1e-10,
     graph: Graph | None = None,
 ) -> dict[str, Any]:
     """Phase 2 (sections 4 and 5).
@@ -384,7 +408,7 @@ def robot_policy(
     """
     if not humans:
         raise ValueError("no humans")
-    if not terminal_Vr < 0:
+    if not callable(terminal_Vr) and not terminal_Vr < 0:
         raise ValueError(f"terminal_Vr {terminal_Vr} is not negative")
     rate_h = discount_rate(gamma_h, rho_h)
     rate_r = discount_rate(gamma_r, rho_r)
@@ -393,7 +417,7 @@ def robot_policy(
         prior, _ = human_policy_prior(world, humans, generator, graph=graph)
     if isinstance(prior, dict):
         prior = TabularPrior(prior, humans, generator, world.n_actions)
-    robot_profiles = list(itertools.product(range(world.n_actions), repeat=len(robots)))  # last robot fastest
+    robot_profiles = combinations(world, robots)  # last robot fastest
     nobody_acts = [0] * world.n_agents  # agents in neither list play action 0
 
     result: dict[str, Any] = {"states": graph.states, "chain": [{} for _ in graph.states]}
@@ -401,7 +425,7 @@ def robot_policy(
     Vr, Vhe = result["Vr"], result["Vhe"]
     for state in reversed(graph.states):
         if not graph.transitions[state]:
-            Vr[state] = terminal_Vr
+            Vr[state] = terminal_Vr(state) if callable(terminal_Vr) else terminal_Vr
             continue
         durations = graph.durations(state) if rate_h > 0 or rate_r > 0 else None
         for_robot = graph.discounted(state, rate_r, durations)

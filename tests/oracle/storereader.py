@@ -21,6 +21,7 @@ from zarr.storage import ZipStore
 
 MANIFEST_FIELDS = {"format", "version", "title", "world", "content", "n_agents", "n_actions", "n_profiles"}
 MANIFEST_FIELDS |= {"shares_bodies", "humans", "goals"}
+SUB_PROBLEM_FIELDS = {"start", "n_starts", "stop"}  # which the content of a whole world does not have
 CONTENT_FIELDS = {"world", "horizon", "levels", "precision", "goals"}
 SLICE_FIELDS = {
     "value", "n_states", "n_bodies", "n_expanded", "n_transitions", "n_known", "members", "added", "expanded", "ended",
@@ -186,7 +187,10 @@ class StoreReader:
         self.manifest = unsealed(self.root)
         check((self.manifest["format"], self.manifest["version"]) == ("empo_bi DAG", 1), "another format")
         check(set(self.manifest) == MANIFEST_FIELDS, f"manifest: fields {sorted(self.manifest)}")
-        check(set(self.manifest["content"]) == CONTENT_FIELDS, f"content: fields {sorted(self.manifest['content'])}")
+        check(
+            set(self.manifest["content"]) - SUB_PROBLEM_FIELDS == CONTENT_FIELDS,
+            f"content: fields {sorted(self.manifest['content'])}",
+        )
         check((self.manifest["humans"] is None) == (self.manifest["goals"] is None), "only one of humans and goals")
         self.n_profiles: int = self.manifest["n_profiles"]
         self.shares_bodies: bool = self.manifest["shares_bodies"]
