@@ -33,7 +33,7 @@ HOMES = {
 DOCUMENTED = {
     "numba": {"numba", "numba.extending"},
     "joblib": {"joblib"},
-    "zarr": {"zarr", "zarr.abc.store", "zarr.buffer", "zarr.storage"},
+    "zarr": {"zarr", "zarr.abc.buffer", "zarr.abc.store", "zarr.buffer", "zarr.storage"},
     "xarray": {"xarray", "xarray.backends"},
 }
 

@@ -23,7 +23,7 @@ from empo_bi.runtime.ordinary_files import refuse_link, refuse_links_in
 from empo_bi.store.format_names import is_half_a_file
 from empo_bi.store.lock import WriterLock
 from empo_bi.store.write_errors import opening_url
-from empo_bi.store.zipped_run import check_members, zip_above
+from empo_bi.store.zipped_run import checked_members, zip_above
 from empo_bi.store.zipped_store import ZippedFolder
 
 TEMPORARY_PREFIX = "empo_bi-dag-"
@@ -69,7 +69,7 @@ class Place:
         self.reads_zip_file = self.zip_file is not None and self.zip_file.exists()
         if self.reads_zip_file:
             assert self.zip_file is not None
-            check_members(self.zip_file, self.name)
+            checked_members(self.zip_file, self.name)
             return ZipStore(self.zip_file, mode="r", read_only=True)
         self._refuse_a_file()
         if self.zip_file is not None:

@@ -13,7 +13,7 @@ from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, pa
 from empo_bi.runtime.printable import printable
 from empo_bi.store.solution_folders import inside, is_url, trimmed_url
 from empo_bi.store.write_errors import opening_url, reporting
-from empo_bi.store.zipped_run import names_in, read_member, zip_above
+from empo_bi.store.zipped_run import members_of, zip_above
 from empo_bi.types import Json
 
 MOST_BYTES = 1 << 26  # of a file that is read: a table of a million runs, or a manifest, takes less
@@ -63,7 +63,7 @@ class Folder:
                 return bytes(system.cat_file(f"{path}/{name}", end=MOST_BYTES + 1))
             if (zipped := self._zipped) is not None:
                 zip_file, folder = zipped
-                return read_member(zip_file, f"{folder}/{name}".lstrip("/"), MOST_BYTES + 1)
+                return members_of(zip_file).read(f"{folder}/{name}".lstrip("/"), 0, MOST_BYTES + 1)
             with path_inside(self.place, name).open("rb") as file:
                 return file.read(MOST_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -135,7 +135,8 @@ class Folder:
             found = system.ls(path, detail=True) if system.exists(path) else []
             kinds = {about["name"].rstrip("/").rpartition("/")[2]: about["type"] == "directory" for about in found}
         elif (zipped := self._zipped) is not None:
-            kinds = names_in(*zipped)
+            zip_file, folder = zipped
+            kinds = members_of(zip_file).folders.get(folder, {})
         else:
             kinds = (
                 {path.name: path.is_dir() and not path.is_symlink() for path in self.place.iterdir()}

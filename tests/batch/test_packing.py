@@ -162,3 +162,40 @@ def test_nothing_is_written_to_a_packed_run(run: Path, tmp_path: Path) -> None:
         solve(load_world("ice_rink", max_steps=2), PARAMS, out=tmp_path / "run.zip", progress=False)
     assert (tmp_path / "run.zip").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.zip"]
+
+
+def test_the_list_of_members_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many folders there are: a small file with thousands of them took minutes."""
+    with zipfile.ZipFile(tmp_path / "folders.zip", "w") as packed:
+        for i in range(300):
+            packed.writestr(f"runs/{i}/solution-{i}/zarr.json", b"{}")
+    lists, infolist = list[object](), zipfile.ZipFile.infolist
+
+    def counted(packed: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+        lists.append(packed)
+        return infolist(packed)
+
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", counted)
+    assert invoke("verify", tmp_path / "folders.zip").exit_code == 1
+    assert len(lists) < 5
+
+
+def test_names_of_a_thousand_folders_inside_of_each_other_are_left_out(run: Path, tmp_path: Path) -> None:
+    pack(run, tmp_path / "run.zip", progress=False)
+    with zipfile.ZipFile(tmp_path / "run.zip", "a") as packed:
+        for i in range(100):
+            packed.writestr("/".join(["x"] * 20_000) + str(i), b"")
+        packed.writestr("dag/../../x", b"")
+        packed.writestr("solution-\x1b[2J/zarr.json", b"")
+    with open_solution(tmp_path / "run.zip") as found:
+        assert found.values.V_r[0][0] < 0
+    assert "\x1b" not in invoke("verify", tmp_path / "run.zip").output
+
+
+def test_an_encrypted_file_is_refused(run: Path, tmp_path: Path) -> None:
+    pack(run, tmp_path / "run.zip", progress=False)
+    data = (tmp_path / "run.zip").read_bytes()
+    at = data.rindex(b"PK\x01\x02")  # the last entry of the list of members
+    (tmp_path / "run.zip").write_bytes(data[: at + 8] + b"\x01" + data[at + 9 :])
+    with pytest.raises(DamagedStoreError, match="is encrypted"):
+        open_solution(tmp_path / "run.zip")
