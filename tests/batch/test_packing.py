@@ -199,3 +199,19 @@ def test_an_encrypted_file_is_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "run.zip").write_bytes(data[: at + 8] + b"\x01" + data[at + 9 :])
     with pytest.raises(DamagedStoreError, match="is encrypted"):
         open_solution(tmp_path / "run.zip")
+
+
+def test_arrays_of_many_chunks_are_read_inside_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("empo_bi.store.compression.CHUNK_BYTES", 200)
+    solve(load_world("ice_rink", max_steps=2), PARAMS, out=tmp_path / "run", progress=False).close()
+    pack(tmp_path / "run", tmp_path / "run.zip", progress=False)
+    assert invoke("verify", tmp_path / "run.zip").output.count("all checksums agree") == 2
+    with open_solution(tmp_path / "run") as expected, open_solution(tmp_path / "run.zip") as found:
+        np.testing.assert_array_equal(found.values.Vh_e[2], expected.values.Vh_e[2])
+    with zipfile.ZipFile(tmp_path / "run.zip") as packed, zipfile.ZipFile(tmp_path / "less.zip", "w") as less:
+        for info in packed.infolist():
+            if not info.filename.endswith("level_00002/vh/c/1/0/0"):
+                less.writestr(info, packed.read(info))
+    found_less = invoke("verify", tmp_path / "less.zip")
+    assert found_less.exit_code == 1
+    assert "level 2, array 'vh'" in found_less.output
