@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from empo_bi.batch.manifest import versions
 from empo_bi.batch.stores import damaged_manifests, stores_at
 from empo_bi.errors import DamagedStoreError, StoreMismatchError, StoreNotFoundError
 from empo_bi.runtime.atomic_write import atomic_write, checked_place
-from empo_bi.runtime.ordinary_files import refuse_links_in
+from empo_bi.runtime.ordinary_files import is_plain_name, refuse_links_in
 from empo_bi.runtime.wording import counted
 from empo_bi.solving.run_manifest import read_manifest
 from empo_bi.store.dag_store import DagStore
@@ -77,6 +78,9 @@ def pack(
     _refuse_half_a_run(folder)
     about = _verified(folder, progress)
     members = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_passing(path))
+    for path in members:
+        if not all(is_plain_name(part) for part in path.relative_to(folder).parts):
+            raise StoreMismatchError(f"{str(path)!a}: has a name that not every system can write; rename or remove it")
     texts = {README: _readme(folder.name, about, licence)}
     if (world := _world_of(folder)) is not None:
         texts[WORLD] = world
@@ -84,8 +88,9 @@ def pack(
         for name, text in texts.items():
             packed.writestr(zipfile.ZipInfo(name), text)  # with a fixed date: equal runs make equal files
         for path in members:
-            if (name := path.relative_to(folder).as_posix()) not in texts:
-                packed.writestr(zipfile.ZipInfo(name), path.read_bytes())
+            info = zipfile.ZipInfo(path.relative_to(folder).as_posix())
+            with path.open("rb") as content, packed.open(info, "w", force_zip64=True) as member:
+                shutil.copyfileobj(content, member)  # in pieces, however large it is
     return Packed(file, len(members) + len(texts), file.stat().st_size)
 
 
@@ -110,7 +115,7 @@ def _verified(folder: Path, progress: bool) -> list[Verification]:
 
 
 def _is_passing(path: Path) -> bool:
-    """Locks, and halves of files of killed processes."""
+    """Locks, halves of files of killed processes, and texts that are written anew."""
     return path.name.endswith((".lock", ".partial")) or path.name in (README, WORLD)
 
 

@@ -65,13 +65,18 @@ def _runs_of(folder: Folder, names: list[str]) -> list[str]:
 
 
 def _manifest_at(folder: Folder) -> Json | None:
-    """The manifest of a run; one that cannot be read has the status "damaged"."""
+    """What the list of a batch needs of a run's manifest; one that cannot be read has the status "damaged"."""
     from empo_bi.solving.run_manifest import read_manifest
 
     try:
-        return read_manifest(folder)
+        found = read_manifest(folder)
     except DamagedStoreError:
         return {"status": DAMAGED}
+    # No more than is shown: there may be thousands.
+    needed = ("status", "steps", "error", "timings")
+    return None if found is None else {
+        **{name: found[name] for name in needed if name in found}, "world": {"name": found["world"]["name"]},
+    }  # fmt: skip
 
 
 def _run(manifest: Json) -> str:

@@ -99,4 +99,6 @@ def checked_members(zip_file: Path, name: str) -> list[zipfile.ZipInfo]:
             f"{name}: {len(squeezed):,} of its members are compressed, such as {squeezed[0]!r}; a store "
             "has compressed chunks already, so unpack the file and pack it without compression (zip -0 -r)"
         )
+    if sum(info.file_size for info in members) > size:
+        raise DamagedStoreError(f"{name}: its members have more bytes than the file, so some of them overlap")
     return members

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,8 +123,7 @@ def _try_json(text: str, origin: str, *, must: bool) -> Any:
 def _without_repeats(pairs: list[tuple[str, Any]], origin: str) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        keys = [key for key, _ in pairs]
-        duplicate = next(key for key in keys if keys.count(key) > 1)
+        duplicate = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
         raise WorldFileError(f"{origin}: duplicate key {duplicate!r}; keep one of them")
     return mapping
 

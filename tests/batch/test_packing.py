@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
 import zipfile
 from pathlib import Path
@@ -215,3 +217,45 @@ def test_arrays_of_many_chunks_are_read_inside_of_the_file(tmp_path: Path, monke
     found_less = invoke("verify", tmp_path / "less.zip")
     assert found_less.exit_code == 1
     assert "level 2, array 'vh'" in found_less.output
+
+
+def test_members_that_share_their_bytes_are_refused(run: Path, tmp_path: Path) -> None:
+    """A file of a megabyte could otherwise have a gigabyte of manifests."""
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as packed:
+        for i in range(9):
+            packed.writestr(f"runs/{i}/manifest.json", b" " * 10_000)
+        for info in packed.infolist():
+            info.header_offset = 0  # all of them are the first one
+    with zipfile.ZipFile(tmp_path / "less.zip", "w") as less, zipfile.ZipFile(tmp_path / "run.zip") as packed:
+        less.writestr("runs/0/manifest.json", b" " * 10_000)
+        directory = packed.infolist()
+        less.filelist += directory[1:]
+        less.NameToInfo |= {info.filename: info for info in directory[1:]}
+        less._didModify = True
+    assert (tmp_path / "less.zip").stat().st_size < 20_000
+    found = invoke("show", tmp_path / "less.zip")
+    assert found.exit_code == 3
+    assert "some of them overlap" in found.output
+
+
+def test_names_that_not_every_system_can_write_are_refused(run: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(run, tmp_path / "run"))
+    (other / os.fsdecode(b"\xff.txt")).write_text("")
+    with pytest.raises(StoreMismatchError, match="not every system can write"):
+        pack(other, tmp_path / "run.zip", progress=False)
+    assert not (tmp_path / "run.zip").exists()
+
+
+@pytest.mark.parametrize("n_bytes", [1, 3, 7])
+def test_a_changed_byte_of_a_packed_batch_never_is_a_raw_error(n_bytes: int, batch: Path, tmp_path: Path) -> None:
+    pack(batch, tmp_path / "batch.zip", progress=False)
+    data, draw = (tmp_path / "batch.zip").read_bytes(), random.Random(n_bytes)
+    begin = data.index(b"PK\x01\x02")  # the list of members, and the headers of two members
+    places = [*range(begin, len(data)), *range(60), *range(data.index(b"manifest.json") - 40, data.index(b"manifest.json"))]
+    for _ in range(25):
+        changed = bytearray(data)
+        for place in draw.sample(places, n_bytes):
+            changed[place] ^= 1 << draw.randrange(8)
+        (tmp_path / "changed.zip").write_bytes(changed)
+        for command in ("show", "verify"):
+            assert "should not happen" not in invoke(command, tmp_path / "changed.zip").output
