@@ -1,8 +1,8 @@
 """Events: what may hold in a state, for questions such as "how likely, by when" (``probability_by_time``, ``first_of``).
 
-An event is a goal, what one of the functions below returns, or a plain function of a state tuple. Goals that are reached on
-cells, and whatever looks only at fields of packed states, take one look at all packed bodies at once; anything else is
-asked about every state that can come about, one by one.
+An event is a goal, what one of the functions below returns, or a plain function of a state tuple. Compiled goals, and
+whatever looks only at fields of packed states, take one look at all packed bodies at once; anything else is asked about
+every state that can come about, one by one.
 
 >>> from empo_bi import events, first_of, load_world, solve
 >>> solution = solve(load_world("mirror_freeing"), progress=False)
@@ -22,10 +22,12 @@ import numpy as np
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import as_array
 from empo_bi.runtime.wording import short_repr
-from empo_bi.types import BoolArray, IndexArray
-from empo_bi.world.agent_fields import AgentFields, rectangle
+from empo_bi.types import BoolArray, IndexArray, KeyArray
+from empo_bi.world.agent_fields import AgentFields
+from empo_bi.world.attained import ignores_the_step
 from empo_bi.world.fields import StateFields
-from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
+from empo_bi.world.goals import ConditionGoal, ReachStatesGoal
+from empo_bi.world.rectangles import rectangle
 
 Event = Any  # a goal, an event by fields, or a function of a state
 Indicator = Callable[[int, IndexArray], BoolArray]  # level, places of M states there -> (M,)
@@ -109,8 +111,10 @@ def indicator_of(event: Event, dag: Dag) -> Indicator:
             )
         return _by_body(dag, lambda key_BW: event(fields_of(key_BW)))
     packed = dag.model.packed
-    if type(event) in (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal) and packed is not None:
+    if packed is not None and (type(event) is ReachStatesGoal or ignores_the_step(event)):
         return _by_body(dag, lambda key_BW: packed.attainment(0, key_BW, [event])[:, 0])
+    if packed is not None and type(event) is ConditionGoal:
+        return lambda t, place_M: packed.attainment(dag.level_values[t], _keys(dag, t, place_M), [event])[:, 0]
     ask = getattr(event, "is_achieved", event)
     if not callable(ask) or isinstance(event, type):
         raise TypeError(f"{short_repr(event)} is not an event; give a goal, one of empo_bi.events, or a function of a state")
@@ -126,6 +130,12 @@ def _truth(answer: Any, event: Event) -> bool:
     if not isinstance(answer, bool | np.bool_) and (not isinstance(answer, int | float | np.number) or answer not in (0, 1)):
         raise TypeError(f"event {short_repr(event)} said {short_repr(answer)} of a state; expected True or False")
     return bool(answer)
+
+
+def _keys(dag: Dag, t: int, place_M: IndexArray) -> KeyArray:
+    key_MW = dag.keys(t, place_M)
+    assert key_MW is not None
+    return key_MW
 
 
 def _by_body(dag: Dag, look: Callable[[Any], BoolArray]) -> Indicator:
