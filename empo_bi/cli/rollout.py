@@ -30,7 +30,7 @@ class HumanGoal(Assignment):
     name = "human=goal"
     example = "1=8,2 (human 1 wants to reach cell 8,2)"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         is_goal_alone = isinstance(value, str) and "=" not in value and value.strip()
         return (ANYBODY, str(value).strip()) if is_goal_alone else super().convert(value, param, ctx)
 

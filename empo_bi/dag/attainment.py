@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ from empo_bi.world.goals import (
     name_of,
 )
 from empo_bi.world.packed import PackedWorld
+
+Entry = TypeVar("Entry")
 
 _BLOCK_STATES = 1 << 16  # whose goals are looked at before they become bits
 
@@ -118,7 +120,7 @@ def fixed_goals(generator: Any, humans: list[int], model: Model) -> FixedGoals |
     return _fixed_elsewhere(generator, humans, model)
 
 
-def _padded(lists: list[list[Any]], filling: Any) -> list[list[Any]]:
+def _padded(lists: Sequence[Sequence[Entry]], filling: Entry) -> list[list[Entry]]:
     """Lists of the same length: humans may have different numbers of goals."""
     longest = max(map(len, lists))
     return [[*known, *[filling] * (longest - len(known))] for known in lists]

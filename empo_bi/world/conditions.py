@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from empo_bi.world.lint import MapSpec
 
 MOST_PARTS = 256  # of all and any, and places of one condition
-MOST_DEPTH = 4  # of all and any within each other
+MOST_DEPTH = 6  # of all and any within each other; several keys of one entry are all of them
 _SAID = 4  # places or parts that are named in words
 CARRIED = tuple(kind.name.lower() for kind in ITEMS)
 

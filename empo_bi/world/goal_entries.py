@@ -49,6 +49,7 @@ class GoalSpec:
     n_coordinates : 2 for just a cell "x,y", 4 for just a rectangle, which is distinguished from it even if it is "x,y,x,y"
         (section 8.3); 0 for goals with a name, or about more than one place
     agent : whose goal it is, None for that of every human
+    given_weight : as in the file, in proportion to the others
     path : where it stands in the file
     truncated : how it is written, if that has numbers that are not whole
     is_walkable : whether it is there because the file says 'all'
@@ -59,6 +60,7 @@ class GoalSpec:
     name: str | None = None
     n_coordinates: int = 0
     agent: int | None = None
+    given_weight: float = field(default=1.0, compare=False)
     path: KeyPath = field(default=(KEY, 0), compare=False)
     truncated: str | None = field(default=None, compare=False)
     is_walkable: bool = field(default=False, compare=False)
@@ -162,7 +164,9 @@ def _read_list(source: WorldSource, spec: MapSpec, entries: object, path: KeyPat
     goals = [reader.goal(entry, (*path, i)) for i, entry in enumerate(entries)]
     largest = max((goal.weight for goal in goals), default=1.0)
     total = sum(goal.weight / largest for goal in goals)  # so that huge weights do not add up to infinity
-    return [replace(goal, weight=goal.weight / largest / total, is_walkable=is_all) for goal in goals]
+    return [
+        replace(goal, weight=goal.weight / largest / total, given_weight=goal.weight, is_walkable=is_all) for goal in goals
+    ]
 
 
 # --- entries ----------------------------------------------------------------------------------------------------------
@@ -260,7 +264,7 @@ class _Reader:
         if depth > MOST_DEPTH:
             raise self._source.error(*path, message=f"all and any are nested more than {MOST_DEPTH} deep; make it simpler")
         parts = [self._single(key, value, (*path, key), depth) for key, value in given.items()]
-        return parts[0] if len(parts) == 1 else self._made(lambda: AllOf(parts), path)
+        return self._several(AllOf, parts, path)
 
     def _single(self, key: str, value: object, path: KeyPath, depth: int) -> Condition:
         if key in ("all", "any"):
@@ -270,8 +274,13 @@ class _Reader:
                     "'[{carries: key}, \"3,2\"]'",
                 )  # fmt: skip
             parts = [self._part(entry, (*path, i), depth + 1) for i, entry in enumerate(value)]
-            return self._made(lambda: AllOf(parts) if key == "all" else AnyOf(parts), path)
+            return self._several(AllOf if key == "all" else AnyOf, parts, path)
         return self._made(lambda: SINGLE[key](value), path)
+
+    def _several(self, kind: type[AllOf | AnyOf], parts: Sequence[Condition], path: KeyPath) -> Condition:
+        """All or any of some conditions; of one it is that one."""
+        different = set(parts)
+        return parts[0] if len(different) == 1 else self._made(lambda: kind(different), path)
 
     def _made(self, make: Callable[[], Made], path: KeyPath) -> Made:
         """What a constructor makes; its complaints get a place in the file."""
@@ -284,17 +293,21 @@ class _Reader:
 
 
 def goals_as_values(goals: Sequence[GoalSpec]) -> list[Json] | Json:
-    """Goals as in a world file."""
+    """Goals as in a world file, which are the same goals when they are read.
+
+    Weights are the file's own: those that sum to 1 would change in the last digit if they were made to sum to 1 once more.
+    Only a list of plain cells and rectangles keeps such weights, as stores of version 0.1 have them.
+    """
+    if all(goal.coordinates is not None and goal.agent is None for goal in goals):
+        return [_as_values(goal, goal.weight) for goal in goals]
     if all(goal.agent is None for goal in goals):
-        return [_as_values(goal) for goal in goals]
-    return {
-        str(human): [_as_values(goal) for goal in goals if goal.agent == human]
-        for human in {goal.agent: 0 for goal in goals}
-    }
+        return [_as_values(goal, goal.given_weight) for goal in goals]
+    humans = dict.fromkeys(goal.agent for goal in goals)
+    return {str(human): [_as_values(goal, goal.given_weight) for goal in goals if goal.agent == human] for human in humans}
 
 
-def _as_values(goal: GoalSpec) -> Json:
+def _as_values(goal: GoalSpec, weight: float) -> Json:
     if goal.coordinates is not None:
-        return {"goal": list(goal.coordinates), "weight": goal.weight}
+        return {"goal": list(goal.coordinates), "weight": weight}
     named: Json = {} if goal.name is None else {"name": goal.name}
-    return {**named, **goal.condition.values, "weight": goal.weight}
+    return {**named, **goal.condition.values, "weight": weight}

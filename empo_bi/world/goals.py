@@ -138,7 +138,7 @@ class ConditionGoal(PossibleGoal):
     """
 
     def __init__(
-        self, world_model: Any, human_agent_index: int, condition: Condition, name: str | None = None,
+        self, world_model: object, human_agent_index: int, condition: Condition, name: str | None = None,
         index: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(world_model, index)
@@ -375,7 +375,7 @@ class WorldGoalGenerator(PossibleGoalGenerator):
         return agent
 
 
-def _goal_of(world: Any, agent: int, goal: GoalSpec, i: int) -> PossibleGoal:
+def _goal_of(world: object, agent: int, goal: GoalSpec, i: int) -> PossibleGoal:
     if goal.is_cell:
         return ReachCellGoal(world, agent, goal.rectangle[:2], i)
     if goal.is_rectangle:
