@@ -27,7 +27,7 @@ class Course:
     U_N, V_N : (N,), the robot's reward and value
     Vh_NHG : (N, H, G), the values of goals with the robot
     attained_NHG : (N, H, G) booleans, whether each goal is attained in the state
-    goal_names : goal_names[h][g], the name of a goal that has one, else its number
+    goal_names : a list for each human, with the name of each goal that has one, and the numbers of the others
     """
 
     humans: list[int]

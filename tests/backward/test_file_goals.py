@@ -99,7 +99,7 @@ def test_other_numbers_of_goals_in_tables() -> None:
     assert [len(solution.goals[human]) for human in solution.humans] == [1, 4]
     table = solution.to_pandas("Vh_e")
     assert table.groupby("human")["goal"].nunique().tolist() == [1, 4]
-    assert not table["Vh_e"].isna().any()
+    assert not table["value"].isna().any()
     array = solution.to_xarray()
     assert array["goal_name"].values.tolist() == [
         ["anywhere", "", "", ""],

@@ -20,8 +20,7 @@ def plot_course(course: Course, axes: AxesLike = None) -> AxesArray:
     """Draw the humans' power, the goals that they attain, and the robot's reward and value along a trajectory.
 
     A goal is marked where it is first attained, with its name, or its number in ``solution.goals[human]``. Terminal states
-    have no power
-    and no reward, so these lines end before them.
+    have no power and no reward, so these lines end before them.
 
     Parameters
     ----------
