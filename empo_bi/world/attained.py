@@ -39,12 +39,21 @@ def attained(
         else:
             raise TypeError(f"{goal!r} is not a goal; give goals alone, without the weights that generators yield with them")
     for agent, members in by_agent.items():
-        inside_CG = np.stack([fields.cells_inside(_places(goals[g]) or ()).any(axis=1) for g in members], axis=1)
-        table_SG[:, members] = inside_CG[fields.cell(agent)]
+        table_SG[:, members] = _inside(fields, [_places(goals[g]) or () for g in members])[fields.cell(agent)]
     if others:
         for s, state in enumerate(states()):
             table_SG[s, others] = [bool(goals[g].is_achieved(state)) for g in others]
     return table_SG
+
+
+def _inside(fields: AgentFields, places_G: Sequence[tuple[Rectangle, ...]]) -> BoolArray:
+    """(C, G), which cells lie in some place of which goal; each goal has at least one."""
+    inside_CP = fields.cells_inside([place for places in places_G for place in places])
+    if inside_CP.shape[1] == len(places_G):
+        return inside_CP
+    first_G = np.cumsum([0, *(len(places) for places in places_G[:-1])])
+    found: BoolArray = np.logical_or.reduceat(inside_CP, first_G, axis=1)
+    return found
 
 
 def ignores_the_step(goal: PossibleGoal) -> bool:

@@ -148,6 +148,8 @@ class Facing(Condition):
         return bool(state[1][agent][2] == DIRECTION_LETTERS[self.direction[0]])
 
     def holds(self, fields: AgentFields, agent: int, steps: npt.ArrayLike) -> BoolArray:
+        if fields.world.n_directions == 1:
+            raise TypeError(f"agents of {short_repr(fields.world)} look nowhere; ask for cells and steps")
         return fields.direction(agent) == DIRECTION_LETTERS[self.direction[0]]
 
     def problem(self, spec: MapSpec) -> str | None:

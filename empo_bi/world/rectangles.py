@@ -40,7 +40,7 @@ def common_cells(areas: Iterable[Rectangle], others: Iterable[Rectangle]) -> tup
 
 def inside(x_C: IndexArray, y_C: IndexArray, rectangles: Sequence[Sequence[int]]) -> BoolArray:
     """(C, G), which cells lie in which of the rectangles."""
-    x1, y1, x2, y2 = np.array(rectangles, dtype=np.int64).reshape(-1, 4).T
+    x1, y1, x2, y2 = np.array(rectangles).reshape(-1, 4).T
     x_C1, y_C1 = x_C[:, np.newaxis], y_C[:, np.newaxis]
     found: BoolArray = (x1 <= x_C1) & (x_C1 <= x2) & (y1 <= y_C1) & (y_C1 <= y2)
     return found
