@@ -139,7 +139,7 @@ def test_the_command_line(run: Path, file: Path) -> None:
     assert json_of("worlds", "describe", file)["goals"]["1"][0] == {
         "name": "anywhere",
         "cells": [[1, 1, 4, 2]],
-        "weight": 1.0,
+        "weight": 0.5,
     }
     shown = json_of("solve", file, "-p", "zeta=2")
     assert [goal["goal"] for goal in shown["goals"]["0"]] == [BED, "window", "shopping", RECTANGLE]

@@ -162,11 +162,17 @@ def _read_list(source: WorldSource, spec: MapSpec, entries: object, path: KeyPat
         )
     reader = _Reader(source, spec)
     goals = [reader.goal(entry, (*path, i)) for i, entry in enumerate(entries)]
-    largest = max((goal.weight for goal in goals), default=1.0)
-    total = sum(goal.weight / largest for goal in goals)  # so that huge weights do not add up to infinity
     return [
-        replace(goal, weight=goal.weight / largest / total, given_weight=goal.weight, is_walkable=is_all) for goal in goals
+        replace(goal, weight=weight, given_weight=goal.weight, is_walkable=is_all)
+        for goal, weight in zip(goals, normalised([goal.weight for goal in goals]), strict=True)
     ]
+
+
+def normalised(weights: Sequence[float]) -> list[float]:
+    """Weights in the same proportions that sum to 1."""
+    largest = max(weights, default=1.0)
+    total = sum(weight / largest for weight in weights)  # so that huge weights do not add up to infinity
+    return [weight / largest / total for weight in weights]
 
 
 # --- entries ----------------------------------------------------------------------------------------------------------
@@ -293,17 +299,18 @@ class _Reader:
 
 
 def goals_as_values(goals: Sequence[GoalSpec]) -> list[Json] | Json:
-    """Goals as in a world file, which are the same goals when they are read.
-
-    Weights are the file's own: those that sum to 1 would change in the last digit if they were made to sum to 1 once more.
-    Only a list of plain cells and rectangles keeps such weights, as stores of version 0.1 have them.
-    """
-    if all(goal.coordinates is not None and goal.agent is None for goal in goals):
-        return [_as_values(goal, goal.weight) for goal in goals]
-    if all(goal.agent is None for goal in goals):
-        return [_as_values(goal, goal.given_weight) for goal in goals]
+    """Goals as in a world file, which are the same goals when they are read again."""
     humans = dict.fromkeys(goal.agent for goal in goals)
-    return {str(human): [_as_values(goal, goal.given_weight) for goal in goals if goal.agent == human] for human in humans}
+    lists = {str(human): _list_as_values([goal for goal in goals if goal.agent == human]) for human in humans}
+    return lists if lists.keys() - {"None"} else lists.get("None", [])
+
+
+def _list_as_values(goals: Sequence[GoalSpec]) -> list[Json]:
+    """With weights that sum to 1, unless they would change in the last digit if they were normalised once more."""
+    weights = [goal.weight for goal in goals]
+    if normalised(weights) != weights:
+        weights = [goal.given_weight for goal in goals]
+    return [_as_values(goal, weight) for goal, weight in zip(goals, weights, strict=True)]
 
 
 def _as_values(goal: GoalSpec, weight: float) -> Json:
