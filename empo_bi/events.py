@@ -1,8 +1,8 @@
 """Events: what may hold in a state, for questions such as "how likely, by when" (``probability_by_time``, ``first_of``).
 
-An event is a goal, what one of the functions below returns, or a plain function of a state tuple. Goals that are reached on
-cells, and whatever looks only at fields of packed states, take one look at all packed bodies at once; anything else is
-asked about every state that can come about, one by one.
+An event is a goal, what one of the functions below returns, or a plain function of a state tuple. Compiled goals, and
+whatever looks only at fields of packed states, take one look at all packed bodies at once; anything else is asked about
+every state that can come about, one by one.
 
 >>> from empo_bi import events, first_of, load_world, solve
 >>> solution = solve(load_world("mirror_freeing"), progress=False)
@@ -25,11 +25,13 @@ from empo_bi.dag.slices import as_array
 from empo_bi.dag.sub_problem import Stop
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import BoolArray, IndexArray, KeyArray
-from empo_bi.world.agent_fields import AgentFields, rectangle
+from empo_bi.world.agent_fields import AgentFields
 from empo_bi.world.as_model import Model
+from empo_bi.world.attained import ignores_the_step
 from empo_bi.world.fields import StateFields
-from empo_bi.world.goals import ReachCellGoal, ReachRectangleGoal, ReachStatesGoal
+from empo_bi.world.goals import ConditionGoal, ReachStatesGoal
 from empo_bi.world.model import State
+from empo_bi.world.rectangles import rectangle
 
 Event = Any  # a goal, an event by fields, or a function of a state
 KeyTest = Callable[[KeyArray], BoolArray]  # packed bodies (B, W) -> (B,)
@@ -129,6 +131,9 @@ def _indicator_of(event: Event, dag: Dag, keys: Callable[[], KeyArray]) -> Indic
     of_keys = _test_of_keys(event, dag.model)
     if of_keys is not None:
         return _by_body(dag, of_keys(keys()))
+    packed = dag.model.packed
+    if packed is not None and type(event) is ConditionGoal:  # one that depends on the step
+        return lambda t, place_M: packed.attainment(dag.level_values[t], _keys(dag, t, place_M), [event])[:, 0]
     test = _StateTest.of(event)
 
     def by_state(t: int, place_M: IndexArray) -> BoolArray:
@@ -160,7 +165,7 @@ def _test_of_keys(event: Event, model: Model) -> KeyTest | None:
                 "goal, or a function of a state"
             )
         return lambda key_BW: event(fields_of(key_BW))
-    if type(event) in (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal) and packed is not None:
+    if packed is not None and (type(event) is ReachStatesGoal or ignores_the_step(event)):
         return lambda key_BW: packed.attainment(0, key_BW, [event])[:, 0]
     return None
 
@@ -190,6 +195,12 @@ def _truth(answer: Any, event: Event) -> bool:
     if not isinstance(answer, bool | np.bool_) and (not isinstance(answer, int | float | np.number) or answer not in (0, 1)):
         raise TypeError(f"event {short_repr(event)} said {short_repr(answer)} of a state; expected True or False")
     return bool(answer)
+
+
+def _keys(dag: Dag, t: int, place_M: IndexArray) -> KeyArray:
+    key_MW = dag.keys(t, place_M)
+    assert key_MW is not None
+    return key_MW
 
 
 def _by_body(dag: Dag, holds_B: BoolArray) -> Indicator:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from empo_bi.world.conditions import AllOf, AnyOf, AtStep, Carries, Condition, DoorOpen, Facing, InCells
 from empo_bi.world.goals import (
+    ConditionGoal,
     DeterministicGoalGenerator,
     DeterministicGoalSampler,
     PossibleGoal,
@@ -17,8 +19,17 @@ from empo_bi.world.goals import (
 )
 
 __all__ = [
+    "AllOf",
+    "AnyOf",
+    "AtStep",
+    "Carries",
+    "Condition",
+    "ConditionGoal",
     "DeterministicGoalGenerator",
     "DeterministicGoalSampler",
+    "DoorOpen",
+    "Facing",
+    "InCells",
     "PossibleGoal",
     "PossibleGoalGenerator",
     "PossibleGoalSampler",

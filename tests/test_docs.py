@@ -38,6 +38,7 @@ MODULES = [
     "empo_bi.compat.documented",
     "empo_bi.results.chain",
     "empo_bi.dag.dag",
+    "empo_bi.world.goals",
     "empo_bi.analysis.to_xarray",
     "empo_bi.analysis.to_pandas",
     "empo_bi.memory.profiler",

@@ -18,9 +18,8 @@ from empo_bi.results.solution import Solution
 from empo_bi.results.state_report import GoalRow
 from empo_bi.types import BoolArray
 from empo_bi.world.as_model import Model
-from empo_bi.world.goals import ReachGoal
-
-Rectangle = tuple[int, int, int, int]
+from empo_bi.world.goals import cells_of
+from empo_bi.world.rectangles import Rectangle
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,21 @@ class GoalNote:
     Attributes
     ----------
     label : a short name, such as ``8,2``
-    cells : (x1, y1, x2, y2) if the goal is to reach these cells, else None
+    places : rectangles (x1, y1, x2, y2) where the human has to be; none if it may be anywhere
     value : V_h^e, with the robot; nan in a terminal state
     attained : whether it is attained in this state or was earlier in the episode
     """
 
     goal: Goal
     label: str
-    cells: Rectangle | None
+    places: tuple[Rectangle, ...]
     value: float
     attained: bool
+
+    @property
+    def cells(self) -> Rectangle | None:
+        """The only place, None if there are several or none."""
+        return self.places[0] if len(self.places) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ def _notes(solution: Solution, rows_of: dict[int, list[GoalRow]], attained_HG: B
 
 def _note(solution: Solution, human: int, goal: Goal, value: float, attained_HG: BoolArray) -> GoalNote:
     attained = bool(attained_HG.ravel()[solution.goal_columns.column(human, goal)])
-    return GoalNote(goal, label_of(goal), goal.target_rect if isinstance(goal, ReachGoal) else None, value, attained)
+    return GoalNote(goal, label_of(goal), cells_of(goal) or (), value, attained)
 
 
 def _pursued(

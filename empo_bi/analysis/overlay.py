@@ -21,7 +21,8 @@ from empo_bi.analysis.captions import Caption, GoalNote
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.extras import import_optional
-from empo_bi.world.goals import ReachGoal
+from empo_bi.world.goals import cells_of
+from empo_bi.world.rectangles import Rectangle, is_one_cell
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -159,8 +160,8 @@ class Overlay:
         return blocks
 
     def _has_cell_goals(self) -> bool:
-        goals = [goal for known in self._solution.goals.values() for goal in known if isinstance(goal, ReachGoal)]
-        return any(goal.target_rect[:2] == goal.target_rect[2:] for goal in goals)
+        goals = [goal for known in self._solution.goals.values() for goal in known]
+        return any(is_one_cell(place) for goal in goals for place in cells_of(goal) or ())
 
     # --- a frame ------------------------------------------------------------------------------------------------------
 
@@ -204,29 +205,29 @@ class Overlay:
         inset = max(1, tile // 16)
         for h, human in enumerate(humans):
             for note in caption.goals.get(human, []):
-                if note.cells is None or note.cells[:2] != note.cells[2:] or not note.value >= 0.005:
-                    continue
-                x, y = note.cells[0] * tile + inset, (note.cells[1] + 1) * tile - inset - (len(humans) - h) * thick
-                full = tile - 2 * inset
-                edge = thick >= 5
-                draw.rectangle((x, y, x + full - 1, y + thick - 1), TRACK, PAPER if edge else None)
-                length = max(1, round(full * min(1.0, note.value)))
-                draw.rectangle((x, y + edge, x + length - 1, y + thick - 1 - edge), self._colour[human])
+                for place in note.places if note.value >= 0.005 else ():
+                    if not is_one_cell(place):
+                        continue
+                    x, y = place[0] * tile + inset, (place[1] + 1) * tile - inset - (len(humans) - h) * thick
+                    full = tile - 2 * inset
+                    edge = thick >= 5
+                    draw.rectangle((x, y, x + full - 1, y + thick - 1), TRACK, PAPER if edge else None)
+                    length = max(1, round(full * min(1.0, note.value)))
+                    draw.rectangle((x, y + edge, x + length - 1, y + thick - 1 - edge), self._colour[human])
 
     def _outline_goals(self, draw: ImageDraw, caption: Caption) -> None:
         """For each fixed goal, a frame in the human's colour, and its value here."""
-        tile, taken = self._tile, set[tuple[int, int, int, int]]()
+        tile, taken = self._tile, set[Rectangle]()
         thick = max(2, round(0.07 * tile))
-        for human, note in caption.pursued.items():
-            if note.cells is None:
-                continue
-            x1, y1, x2, y2 = note.cells
-            shift = thick * sum(cells == note.cells for cells in taken)
+        pursued = [(human, note, place) for human, note in caption.pursued.items() for place in note.places]
+        for human, note, place in pursued:
+            x1, y1, x2, y2 = place
+            shift = thick * (place in taken)
             corners = (x1 * tile + shift, y1 * tile + shift, (x2 + 1) * tile - 1 - shift, (y2 + 1) * tile - 1 - shift)
             draw.rectangle(corners, outline=self._colour[human], width=thick)
             if tile >= 18 and not shift:
                 self._put_value(draw, note, self._colour[human], (x1 * tile + thick, (y2 + 1) * tile - thick))
-            taken.add(note.cells)
+            taken.add(place)
 
     def _put_value(self, draw: ImageDraw, note: GoalNote, colour: Colour, corner: tuple[int, int]) -> None:
         """In the lower left corner of a goal its value, or a tick if it is attained."""

@@ -115,9 +115,11 @@ def _reached(solution: Solution, t: int, places: Bodies) -> Iterator[tuple[Where
 def absent_as_nan(solution: Solution, t: int, place_M: IndexArray, rows: Array) -> Array:
     """Numbers by human and goal, (M, H, G, ...), with nan for goals that a state does not have; terminal states stay 0."""
     goals = solution.goal_columns
-    if goals.is_fixed:
+    has_NX = goals.has(t)
+    if goals.is_fixed and has_NX.all():
         return rows
-    has_MHG = goals.has(t)[place_M].astype(np.bool_).reshape(len(place_M), len(goals.humans), goals.n_goals)
+    has_MX = np.repeat(has_NX, len(place_M), axis=0) if goals.is_fixed else has_NX[place_M]
+    has_MHG = has_MX.astype(np.bool_).reshape(len(place_M), len(goals.humans), goals.n_goals)
     has_MHG |= ~has_MHG.any(axis=(1, 2), keepdims=True)  # terminal states, where all numbers are 0
     return np.where(has_MHG.reshape(has_MHG.shape + (1,) * (rows.ndim - 3)), rows, np.nan)
 

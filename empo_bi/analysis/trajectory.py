@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from empo_bi.problem.goal_columns import bits_of
+from empo_bi.problem.protocols import Goal
 from empo_bi.results.solution import Solution
 from empo_bi.types import BoolArray, FloatArray, IndexArray
+from empo_bi.world.goals import ConditionGoal
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Course:
     U_N, V_N : (N,), the robot's reward and value
     Vh_NHG : (N, H, G), the values of goals with the robot
     attained_NHG : (N, H, G) booleans, whether each goal is attained in the state
+    goal_names : a list for each human, with the name of each goal that has one, and the numbers of the others
     """
 
     humans: list[int]
@@ -35,6 +38,7 @@ class Course:
     V_N: FloatArray
     Vh_NHG: FloatArray
     attained_NHG: BoolArray
+    goal_names: list[list[str]]
 
     @property
     def gain_NH(self) -> FloatArray:
@@ -62,4 +66,9 @@ def course_of(solution: Solution, states: Iterable[Hashable]) -> Course:
         U_N[n_M], V_N[n_M] = solution.rewards(t, place_M), solution.rows("vr", t, place_M)
         bits_MX = bits_of(goals.attained(t, place_M), goals.n_columns)
         attained_NHG[n_M] = bits_MX.reshape(len(n_M), n_humans, goals.n_goals)
-    return Course(list(solution.humans), states, where_N2[:, 0], X_NH, U_N, V_N, Vh_NHG, attained_NHG)
+    names = [[_name(goal, g) for g, goal in enumerate(solution.goals[human])] for human in solution.humans]
+    return Course(list(solution.humans), states, where_N2[:, 0], X_NH, U_N, V_N, Vh_NHG, attained_NHG, names)
+
+
+def _name(goal: Goal, g: int) -> str:
+    return goal.name if isinstance(goal, ConditionGoal) and goal.name is not None else str(g)

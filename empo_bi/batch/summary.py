@@ -8,6 +8,7 @@ import numpy as np
 
 from empo_bi.results.solution import Solution
 from empo_bi.types import Json
+from empo_bi.world.goals import ConditionGoal
 
 
 def columns_of(solution: Solution, *, per_goal: bool) -> Json:
@@ -46,7 +47,9 @@ def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
 
 
 def _short(goal: object) -> str:
-    """The cells of a goal, or the goal as text."""
+    """The cells of a goal, its name, or the goal as text."""
+    if isinstance(goal, ConditionGoal):
+        return goal.label
     rectangle = getattr(goal, "target_rect", None)
     if rectangle is None:
         return str(goal)

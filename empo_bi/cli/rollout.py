@@ -20,14 +20,19 @@ if TYPE_CHECKING:
     from empo_bi.results.solution import Solution
     from empo_bi.types import Json
 
+ANYBODY = ""  # whose goal it is follows from the goal
 PRINTED = 3  # episodes that are printed step by step if there are more
 
 
 class HumanGoal(Assignment):
-    """``HUMAN=GOAL``."""
+    """``HUMAN=GOAL``, or just the goal if only one human has it."""
 
     name = "human=goal"
     example = "1=8,2 (human 1 wants to reach cell 8,2)"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        is_goal_alone = isinstance(value, str) and "=" not in value and value.strip()
+        return (ANYBODY, str(value).strip()) if is_goal_alone else super().convert(value, param, ctx)
 
 
 @click.command(short_help="Sample episodes of a run, as a film or as text.")
@@ -40,7 +45,7 @@ class HumanGoal(Assignment):
               help="The same seed gives the same episodes.")  # fmt: skip
 @click.option("--goal", "goals", type=HumanGoal(), multiple=True, metavar="HUMAN=GOAL",
               help="Let a human pursue a goal, given by its cell (1=8,2), its corners (1=7,2,9,4), its number in the list "
-              "of goals (1=12), or its name; repeatable for several humans.")  # fmt: skip
+              "of goals (1=12), or its name (1=kitchen, or kitchen if only one human has it); repeatable.")  # fmt: skip
 @click.option("--columns", type=click.IntRange(min=1), metavar="N",
               help="Show the episodes of a film at the same time, N side by side.")  # fmt: skip
 @click.option("--tile", type=click.IntRange(min=8), metavar="PX", help="Side of a cell; by default 48, and 32 for .png.")
@@ -74,7 +79,8 @@ def rollout(
 
     _check_file(out, force)
     with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution:
-        pursued = {human: _goal_of(solution, human, text) for human, text in _by_human(goals).items()}
+        given = _by_human([_with_human(solution, human, text) for human, text in goals])
+        pursued = {human: _goal_of(solution, human, text) for human, text in given.items()}
         with as_usage_errors():
             rollouts = solution.rollouts(episodes, seed, pursued)
             if out is not None:
@@ -99,6 +105,19 @@ def _check_file(out: str | None, force: bool) -> None:
         checked_place(out, force)
     except OSError as error:
         raise click.UsageError(f"--out {error}") from error
+
+
+def _with_human(solution: Solution, human: str, text: str) -> tuple[str, str]:
+    """The human to whom a goal given without one belongs."""
+    if human != ANYBODY:
+        return human, text
+    from empo_bi.results.goal_names import has_goal
+
+    owners = [one for one in solution.humans if len(solution.humans) == 1 or has_goal(solution.goal_columns, one, text)]
+    if len(owners) != 1:
+        found = f"humans {', '.join(map(str, owners))} have it" if owners else f"no human of {solution.humans} has it"
+        raise click.UsageError(f"--goal {text}: {found}; give HUMAN=GOAL, such as {HumanGoal.example}")
+    return str(owners[0]), text
 
 
 def _by_human(given: Pairs) -> dict[int, str]:

@@ -121,6 +121,7 @@ def _solved(
 def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> Json:
     from empo_bi.problem.params import PLAIN_PARAMETERS
     from empo_bi.runtime.machine import peak_bytes
+    from empo_bi.world.goals import name_of
 
     model = solution.model
     return {
@@ -138,7 +139,7 @@ def content_of(solution: Solution, report: StateReport, name: str, out: str | No
         ],
         "goals": {
             human: [
-                {"goal": repr(goal), "weight": weight, "V_h": alone, "V_h_e": helped}
+                {"goal": name_of(goal), "weight": weight, "V_h": alone, "V_h_e": helped}
                 for goal, weight, alone, helped, _ in rows
             ]
             for human, rows in report.goals.items()

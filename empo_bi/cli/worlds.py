@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import shutil
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from empo_bi.runtime.printable import one_line
 
 if TYPE_CHECKING:
     from empo_bi.types import Json
+    from empo_bi.world.goal_entries import GoalSpec
     from empo_bi.world.map_world import MapWorld
 
 
@@ -128,7 +130,7 @@ def describe(world: str, changes: Pairs, strict: bool, steps: int | None, as_jso
 
 
 def _content(world: MapWorld) -> Json:
-    from empo_bi.world.file_values import goals_as_values
+    from empo_bi.world.goal_entries import goals_as_values
 
     spec = world.world_spec
     agents = [
@@ -154,10 +156,29 @@ def _content(world: MapWorld) -> Json:
         "agents": agents,
         "agents_in_words": world.describe().split("\n"),
         "goals": goals_as_values(spec.goals),
+        "goals_in_words": _goals_in_words(spec.goals),
         **world.settings,
         "states": spec.metadata.get("states"),
         "tags": list(spec.metadata.get("tags") or []),
     }
+
+
+def _goals_in_words(goals: Sequence[GoalSpec]) -> list[str]:
+    """A line for the list of all humans, or one for each; weights are told where they differ."""
+    lines = []
+    for agent in dict.fromkeys(goal.agent for goal in goals):
+        own = [goal for goal in goals if goal.agent == agent]
+        differ = len({goal.weight for goal in own}) > 1
+        whose = "" if agent is None else f" of human {agent}"
+        lines.append(f"{len(own)} goals{whose}: {'; '.join(_goal_in_words(goal, differ) for goal in own)}")
+    return lines
+
+
+def _goal_in_words(goal: GoalSpec, has_own_weight: bool) -> str:
+    """``3,2``, ``bedroom (7,3 or 7,4)``, ``bedroom (7,3 or 7,4; weight 0.5)``."""
+    more = [] if goal.name is None else [goal.condition.words]
+    more += [f"weight {goal.weight:.3g}"] if has_own_weight else []
+    return f"{goal.label} ({'; '.join(more)})" if more else goal.label
 
 
 def _purpose(path: Path) -> str:
@@ -167,10 +188,6 @@ def _purpose(path: Path) -> str:
 
 
 def _description(content: Json) -> str:
-    goals = [",".join(map(str, goal["goal"])) for goal in content["goals"]]
-    weights = {goal["weight"] for goal in content["goals"]}
-    if len(weights) > 1:
-        goals = [f"{name} (weight {goal['weight']:.3g})" for name, goal in zip(goals, content["goals"], strict=True)]
     states = f", {_counted(content['states'])} states with the horizon of its file" if content["states"] else ""
     parts = [
         f"{one_line(content['title'])}, {content['width']} x {content['height']} cells, horizon {content['steps']}{states}",
@@ -178,7 +195,7 @@ def _description(content: Json) -> str:
         textwrap.indent("\n".join(content["map"]), "    "),
         "\n".join(content["agents_in_words"]),
         "actions: " + ", ".join(f"{i} {name}" for i, name in enumerate(content["actions"])),
-        textwrap.fill(f"{len(goals)} goals: " + "; ".join(goals), 100) if goals else "no goals",
+        "\n".join(textwrap.fill(line, 100) for line in content["goals_in_words"]) or "no goals",
         f"file: {content['file']}",
     ]
     return "\n\n".join(part for part in parts if part)

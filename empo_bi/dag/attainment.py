@@ -1,7 +1,7 @@
 """Which goals are attained in which state: one bit per (state, human, goal).
 
-Attainment belongs to a state, not to a transition. The cells that gridworld goals ask for are part of the body, so such
-goals take one row of bits per body; goals of the user's own may look at the whole state and take one row per state.
+Attainment belongs to a state, not to a transition. What compiled goals ask for is part of the body, unless it is the step,
+so such goals take one row of bits per body; goals of the user's own may look at the whole state and take one row per state.
 
 Only goal lists that are the same in every state have bits: those of world files, ``TabularGoalGenerator`` and
 ``DeterministicGoalGenerator``. What any other generator yields may differ from state to state.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +20,19 @@ from empo_bi.dag.users_goals import UsersGenerator, UsersGoal, UsersGoals, has_a
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.types import ByteArray, KeyArray
 from empo_bi.world.as_model import Model
+from empo_bi.world.attained import ignores_the_step
 from empo_bi.world.goals import (
+    ConditionGoal,
     DeterministicGoalGenerator,
-    ReachCellGoal,
-    ReachRectangleGoal,
     ReachStatesGoal,
     TabularGoalGenerator,
     WorldGoalGenerator,
+    name_of,
 )
 from empo_bi.world.model import State
 from empo_bi.world.packed import PackedWorld
+
+Entry = TypeVar("Entry")
 
 _BLOCK_STATES = 1 << 16  # whose goals are looked at before they become bits
 
@@ -56,16 +60,21 @@ class FixedGoals:
 
     @property
     def ignore_the_step(self) -> bool:
-        """Whether all are reach goals, exactly: a subclass may have its own idea of being achieved."""
-        kinds = (ReachCellGoal, ReachRectangleGoal, ReachStatesGoal, type(None))
-        return all(type(goal) in kinds for goals in self.compiled for goal in goals)
+        """Whether all are compiled goals that do, exactly: a subclass may have its own idea of being achieved."""
+        return all(
+            type(goal) in (ReachStatesGoal, type(None)) or ignores_the_step(goal)
+            for goals in self.compiled
+            for goal in goals
+        )
 
     def describe(self) -> list[list[str]]:
-        return [[repr(goal) for goal in goals] for goals in self.goals]
+        return [[name_of(goal) for goal in goals] for goals in self.goals]
 
     def key(self) -> str | None:
         """Identifies a set of goals, also in another process; None for goals that cannot be distinguished."""
-        return key_of([self.humans, self.compiled])
+        # Conditions may be shared between goals, which a digest of objects would notice.
+        told = [[goal.content if type(goal) is ConditionGoal else goal for goal in goals] for goals in self.compiled]
+        return key_of([self.humans, told])
 
     def rows(
         self, packed: PackedWorld | None, value: int, key_SW: KeyArray | None, states: Sequence[State] | None
@@ -106,12 +115,18 @@ def fixed_goals(generator: UsersGenerator, humans: list[int], model: Model) -> F
     """What a generator yields for each human, if that is the same in every state."""
     # The exact classes: a subclass may yield what it likes.
     if type(generator) is WorldGoalGenerator:
-        weights = list(generator.weights)
-        return FixedGoals.of(humans, [list(generator.goals_of(human)) for human in humans], [weights] * len(humans), model)
+        own = _padded([generator.goals_of(human) for human in humans], None)
+        return FixedGoals.of(humans, own, _padded([generator.weights_of(human) for human in humans], 0.0), model)
     if type(generator) in (TabularGoalGenerator, DeterministicGoalGenerator):
         goals, weights = list(generator.goals), list(generator.weights)
         return FixedGoals.of(humans, [goals] * len(humans), [weights] * len(humans), model)
     return _fixed_elsewhere(generator, humans, model)
+
+
+def _padded(lists: Sequence[Sequence[Entry]], filling: Entry) -> list[list[Entry]]:
+    """Lists of the same length: humans may have different numbers of goals."""
+    longest = max(map(len, lists))
+    return [[*known, *[filling] * (longest - len(known))] for known in lists]
 
 
 @dataclass(frozen=True)

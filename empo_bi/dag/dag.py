@@ -375,7 +375,8 @@ class GoalTable:
         self.humans, self.names, self.fixed, self.is_stored = humans, names, fixed, is_stored
 
     def __repr__(self) -> str:
-        lines = [f"human {human}: {', '.join(names)}" for human, names in zip(self.humans, self.names, strict=True)]
+        own = [[name for name in names if name != "None"] for names in self.names]  # without what fills up
+        lines = [f"human {human}: {', '.join(names)}" for human, names in zip(self.humans, own, strict=True)]
         return f"<goals of {len(self.humans)} humans, in the order of attained_SHG; {'; '.join(lines)}>"
 
     @property

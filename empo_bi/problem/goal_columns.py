@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import ByteArray, FloatArray, IndexArray
+from empo_bi.world.goals import name_of
 from empo_bi.world.model import State
 
 REMEMBERED_LEVELS = 3
@@ -82,7 +84,7 @@ class GoalColumns(Columns):
     @property
     def names(self) -> list[list[str]]:
         """Of each human's goals, in the order of the columns; the same in every process."""
-        return [[re.sub(r" at 0x[0-9a-f]+", "", repr(goal)) for goal in known] for known in self.goals]
+        return [[re.sub(r" at 0x[0-9a-f]+", "", name_of(goal)) for goal in known] for known in self.goals]
 
     @property
     def is_fixed(self) -> bool:
@@ -108,7 +110,12 @@ class GoalColumns(Columns):
 
     def has(self, t: int) -> ByteArray:
         """Which goals a state has, (1, X) or (S, X)."""
-        return self._has[t] if self._has else np.ones((1, self.n_columns), dtype=np.uint8)
+        return self._has[t] if self._has else self._everywhere
+
+    @cached_property
+    def _everywhere(self) -> ByteArray:
+        """(1, X), 0 for columns that only fill up, where another human has more goals."""
+        return np.array([[goal is not None for known in self.goals for goal in known]], dtype=np.uint8)
 
     def has_column(self, t: int, column: int) -> npt.NDArray[np.bool_]:
         """Whether states of a level have the goal of a column, (1,) or (S,)."""

@@ -25,7 +25,7 @@ from empo_bi.report.survey import QUANTILES, Survey
 from empo_bi.results.goal_names import label_of
 from empo_bi.results.solution import Solution
 from empo_bi.types import Array, FloatArray, IndexArray, Json
-from empo_bi.world.goals import ReachGoal
+from empo_bi.world.goals import ConditionGoal, ReachGoal, cells_of
 from empo_bi.world.row_codec import MapState
 
 Arrays = dict[str, npt.NDArray[np.number]]
@@ -270,7 +270,7 @@ def _agent(solution: Solution, i: int) -> Json:
 
 
 def _goals(solution: Solution) -> list[list[Json | None]]:
-    """For each human its goals: name, label, and rectangle if the goal is to reach cells; None for columns it lacks."""
+    """For each human its goals: name, label, and rectangles where it has to be; None for columns it lacks."""
     columns = solution.goal_columns
     return [
         [None if goal is None else _goal(goal, name) for goal, name in zip(goals, names, strict=True)]
@@ -279,6 +279,5 @@ def _goals(solution: Solution) -> list[list[Json | None]]:
 
 
 def _goal(goal: Goal, name: str) -> Json:
-    if not isinstance(goal, ReachGoal):
-        return {"name": name, "label": name, "rectangle": None}
-    return {"name": name, "label": label_of(goal), "rectangle": list(goal.target_rect)}
+    label = label_of(goal) if isinstance(goal, ReachGoal | ConditionGoal) else name
+    return {"name": name, "label": label, "places": [list(place) for place in cells_of(goal) or ()]}

@@ -7,7 +7,9 @@ import numpy as np
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.protocols import Goal
 from empo_bi.runtime.wording import did_you_mean, short_repr
-from empo_bi.world.goals import ReachGoal, ReachStatesGoal
+from empo_bi.world.conditions import InCells
+from empo_bi.world.goals import ConditionGoal, ReachGoal, ReachStatesGoal, cells_of
+from empo_bi.world.rectangles import in_words
 
 LISTED = 20  # goals in a message
 
@@ -15,10 +17,11 @@ GoalLike = Goal | int | str  # a goal, its number, its name, or its cells
 
 
 def label_of(goal: object) -> str:
-    """A short name: ``8,2`` or ``1,2 to 1,3`` for cells, the name of a set of states, or else the goal's ``repr``."""
+    """A short name: its own, ``8,2`` or ``1,2 to 1,3`` for cells, a condition in words, or else the goal's ``repr``."""
     if isinstance(goal, ReachGoal):
-        x1, y1, x2, y2 = goal.target_rect
-        return f"{x1},{y1}" if (x1, y1) == (x2, y2) else f"{x1},{y1} to {x2},{y2}"
+        return in_words(goal.target_rect)
+    if isinstance(goal, ConditionGoal):
+        return goal.label
     return goal.name if isinstance(goal, ReachStatesGoal) else short_repr(goal, 30)
 
 
@@ -46,12 +49,11 @@ def goal_number(columns: GoalColumns, human: int, wanted: GoalLike | None) -> in
             return g
     if isinstance(wanted, str):
         names = columns.names[h][: len(known)]
-        spellings = [
-            {name, repr(goal), label, _plain(label)} for name, goal, label in zip(names, known, labels, strict=True)
-        ]
-        for g, spelled in enumerate(spellings):
-            if wanted in spelled or _plain(wanted) in spelled or _plain(wanted) == _corners(known[g]):
-                return g
+        by_name = [{name, repr(goal), label} for name, goal, label in zip(names, known, labels, strict=True)]
+        for spellings, spelled in ((by_name, wanted), ([_places(goal) for goal in known], _plain(wanted))):
+            for g, found in enumerate(spellings):
+                if spelled in found:
+                    return g
     if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and 0 <= wanted < len(known):
         return int(wanted)
     listed = "; ".join(labels[:LISTED]) + ("; ..." if len(labels) > LISTED else "")
@@ -60,6 +62,15 @@ def goal_number(columns: GoalColumns, human: int, wanted: GoalLike | None) -> in
         f"goal {short_repr(wanted)}: human {human} has no such goal; its goals, numbered from 0, are {listed}. Give one of "
         f"solution.goals[{human}], its number, its name or its cells.{hint}"
     )
+
+
+def has_goal(columns: GoalColumns, human: int, wanted: GoalLike) -> bool:
+    """Whether a human has such a goal."""
+    try:
+        goal_number(columns, human, wanted)
+    except ValueError:
+        return False
+    return True
 
 
 def _equal(wanted: object, goal: object) -> bool:
@@ -74,5 +85,10 @@ def _plain(text: str) -> str:
     return text.replace(" ", "").replace("to", ",").strip("()")
 
 
-def _corners(goal: object) -> str | None:
-    return ",".join(map(str, goal.target_rect)) if isinstance(goal, ReachGoal) else None
+def _places(goal: object) -> set[str]:
+    """Plain spellings of the place of a goal that asks for nothing else; of any other goal its name without blanks."""
+    cells = cells_of(goal) or ()
+    is_place = not isinstance(goal, ConditionGoal) or isinstance(goal.condition, InCells)
+    if not is_place or len(cells) != 1:
+        return {label_of(goal).replace(" ", "")}
+    return {_plain(in_words(cells[0])), ",".join(map(str, cells[0]))}

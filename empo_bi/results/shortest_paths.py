@@ -20,12 +20,12 @@ from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.results.policies import HumanPolicyPrior
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import FloatArray, IndexArray
-from empo_bi.world.agent_fields import rectangle
 from empo_bi.world.as_model import as_model
-from empo_bi.world.goals import inside
+from empo_bi.world.goals import cells_of
 from empo_bi.world.map_world import MapWorld
+from empo_bi.world.rectangles import Rectangle, inside, rectangle
 
-Rectangle = tuple[int, int, int, int]
+Area = tuple[Rectangle, ...]
 
 
 class ShortestPathPrior(HumanPolicyPrior):
@@ -35,6 +35,9 @@ class ShortestPathPrior(HumanPolicyPrior):
     and magic walls for humans who may not enter them. What does not: other agents, blocks, rocks and items, doors (open or
     not), bushes, unsteady ground. A human who walks straight may thus push against a rock forever. In a bush world,
     distances are Manhattan distances, whatever the bushes.
+
+    With several cells or rectangles a human walks to the nearest. What else a goal asks for (a direction, a thing, a step)
+    is left out of account.
 
     At the goal a human stands still (or passes); where there is no such action, it plays those that keep it there. A human
     that has no way to its goal does as if it were there.
@@ -76,7 +79,7 @@ class ShortestPathPrior(HumanPolicyPrior):
         super().__init__(world_model, humans)
         self.possible_goal_generator = possible_goal_generator
         self.beta_h = float(beta_h)
-        self._policies: dict[tuple[int, Rectangle], FloatArray] = {}
+        self._policies: dict[tuple[int, Area], FloatArray] = {}
 
     def __repr__(self) -> str:
         return f"<ShortestPathPrior of humans {self.human_agent_indices}, beta_h={self.beta_h:g}>"
@@ -114,19 +117,20 @@ class ShortestPathPrior(HumanPolicyPrior):
 
     def _policy(self, human: int, goal: Goal) -> FloatArray:
         """(P, A), the policy in each pose."""
-        area = getattr(goal, "target_rect", None)
+        theirs = getattr(goal, "target_rect", None)  # of goals that are not ours
+        area = cells_of(goal) if theirs is None else (rectangle(theirs),)
         if area is None:
             raise TypeError(
                 f"{short_repr(goal)} has no cells to walk to; give goals such as ReachCellGoal, with a target_rect"
             )
-        key = (int(human), rectangle(area))
+        key = (int(human), area)
         if key not in self._policies:
             self._policies[key] = policies_towards(self._world, *key, self.beta_h)
         return self._policies[key]
 
 
-def policies_towards(world: MapWorld, agent: int, area: Rectangle, beta_h: float) -> FloatArray:
-    """(P, A), how an agent walks to a rectangle (x1, y1, x2, y2) from each pose."""
+def policies_towards(world: MapWorld, agent: int, area: Area, beta_h: float) -> FloatArray:
+    """(P, A), how an agent walks to the nearest of some rectangles (x1, y1, x2, y2) from each pose."""
     next_PA = world.walk(agent)
     distance_P = distances(next_PA, poses_inside(world, area))
     after_PA = distance_P[next_PA]
@@ -141,10 +145,10 @@ def policies_towards(world: MapWorld, agent: int, area: Rectangle, beta_h: float
     return weight_PA / weight_PA.sum(axis=1, keepdims=True)
 
 
-def poses_inside(world: MapWorld, area: Rectangle) -> IndexArray:
-    """Numbers of the poses whose cell is in a rectangle."""
+def poses_inside(world: MapWorld, area: Area) -> IndexArray:
+    """Numbers of the poses whose cell is in one of some rectangles."""
     y_P, x_P, _ = (axis.ravel() for axis in np.indices((world.height, world.width, world.n_directions)))
-    return np.flatnonzero(inside(x_P, y_P, [area])[:, 0])
+    return np.flatnonzero(inside(x_P, y_P, area).any(axis=1))
 
 
 def distances(next_PA: IndexArray, target_T: IndexArray) -> FloatArray:

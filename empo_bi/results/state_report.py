@@ -10,6 +10,7 @@ import numpy as np
 
 from empo_bi.problem.protocols import Goal
 from empo_bi.types import FloatArray
+from empo_bi.world.goals import name_of
 
 # A goal, its weight, its value in phase 1, its value with the robot, action probabilities.
 GoalRow = tuple[Goal, float, float, float, FloatArray]
@@ -53,5 +54,5 @@ class StateReport:
                 known = {"in phase 1": before, "with the robot": after}
                 values = ", ".join(f"{value:.4f} {how}" for how, value in known.items() if not math.isnan(value))
                 actions = "" if np.isnan(policy).any() else "; actions " + " ".join(f"{p:.3f}" for p in policy)
-                lines.append(f"    {goal!r}: weight {weight:.3g}, value {values}{actions}")
+                lines.append(f"    {name_of(goal)}: weight {weight:.3g}, value {values}{actions}")
         return "\n".join(lines)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from empo_bi.types import BoolArray, IndexArray, KeyArray
-from empo_bi.world.goals import inside
 from empo_bi.world.key_layout import as_keys
+from empo_bi.world.rectangles import inside, rectangle
 
 if TYPE_CHECKING:
     from empo_bi.world.map_world import MapWorld
@@ -77,12 +77,3 @@ class AgentFields:
         if not 0 <= index(agent) < n:
             raise ValueError(f"agent {agent}; this world has agents 0 to {n - 1}")
         return index(agent)
-
-
-def rectangle(area: Sequence[int]) -> tuple[int, int, int, int]:
-    """A cell (x, y), or a rectangle (x1, y1, x2, y2) with its corners in any order, as x1 <= x2, y1 <= y2."""
-    numbers = [index(number) for number in area]
-    if len(numbers) not in (2, 4):
-        raise ValueError(f"{area!r}; give a cell (x, y), or a rectangle (x1, y1, x2, y2)")
-    x1, y1, x2, y2 = numbers * (4 // len(numbers))
-    return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)

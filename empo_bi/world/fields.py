@@ -55,10 +55,10 @@ class StateFields(AgentFields):
         """(S,), whether an agent is paused, so that it does nothing."""
         return self._agent(agent, PAUSED).astype(np.bool_)
 
-    def carries(self, agent: int, kind: str) -> BoolArray:
-        """(S,), whether an agent carries a thing of this kind (key, ball or box, of any colour)."""
-        wanted = self._kind(kind)
-        is_one = np.array([False, *(kind == wanted for kind, _ in self._layout.types[: self._layout.item_types])])
+    def carries(self, agent: int, kind: str, colour: str | None = None) -> BoolArray:
+        """(S,), whether an agent carries a thing of this kind: a key, ball or box, of one colour or of any."""
+        wanted, items = self._kind(kind), self._layout.types[: self._layout.item_types]
+        is_one = np.array([False, *(kind == wanted and colour in (None, its_own) for kind, its_own in items)])
         return is_one[self._agent(agent, CARRIED)]
 
     # --- things and doors ---------------------------------------------------------------------------------------------

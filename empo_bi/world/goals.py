@@ -1,8 +1,8 @@
 """Goals that humans may have, generators that list them with weights, and samplers that draw them.
 
 A goal is any object with ``is_achieved(state)`` that can be compared and hashed; a generator lists the goals that a human
-may have in a state, with weights; a sampler draws one. Reach goals have a rectangle of cells, so :func:`attained` can check
-a whole block of packed states at once.
+may have in a state, with weights; a sampler draws one. Goals that reach cells or ask for a condition are compiled: whole
+blocks of packed states are checked at once (:mod:`empo_bi.world.attained`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,18 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from empo_bi.types import BoolArray, IndexArray
+from empo_bi.errors import GoalError
+from empo_bi.runtime.wording import short_repr
+from empo_bi.types import BoolArray
+from empo_bi.world.conditions import Condition
+from empo_bi.world.goal_entries import GoalSpec
+from empo_bi.world.goal_names import checked_name
 from empo_bi.world.model import State
+from empo_bi.world.rectangles import Rectangle
 
 
 class PossibleGoal(ABC):
@@ -110,6 +116,81 @@ class ReachRectangleGoal(ReachGoal):
 
     def __repr__(self) -> str:
         return f"ReachRectangleGoal(agent {self.human_agent_index}, {','.join(map(str, self.target_rect))})"
+
+
+class ConditionGoal(PossibleGoal):
+    """Of an agent a condition holds, such as ``InCells([(7, 3), (7, 4)])`` or ``Carries("key") & Facing("north")``.
+
+    It may have a name, by which tables, plots, films and the explorer call it. Equality looks at agent and condition, not at
+    name and ``index``. With a world, conditions that it cannot have are refused: cells off the grid, doors that are not
+    there.
+
+    Examples
+    --------
+    >>> from empo_bi import load_world
+    >>> from empo_bi.goals import ConditionGoal, Facing, InCells
+    >>> world = load_world("asymmetric_freeing")
+    >>> window = ConditionGoal(world, 0, InCells([(4, 2), (4, 3)]) & Facing("north"), "at the window")
+    >>> window
+    ConditionGoal(agent 0, at the window: (4,2 or 4,3) and facing north)
+    >>> window.is_achieved(world.initial_state())
+    0
+    """
+
+    def __init__(
+        self, world_model: object, human_agent_index: int, condition: Condition, name: str | None = None,
+        index: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(world_model, index)
+        if not isinstance(condition, Condition):
+            raise TypeError(f"condition={short_repr(condition)}; give one, such as InCells([(3, 2)])")
+        if human_agent_index < 0:
+            raise ValueError(f"human_agent_index={human_agent_index}; agents are numbered from 0")
+        spec = getattr(world_model, "world_spec", None)
+        problem = None if spec is None else condition.problem(spec)
+        if problem is not None:
+            raise ValueError(f"{condition!r}: {problem}")
+        self.human_agent_index = int(human_agent_index)
+        self.condition = condition
+        self.name = None if name is None else checked_name(name)
+        self._freeze()
+
+    @property
+    def label(self) -> str:
+        """Its name; without one, its condition in words."""
+        return self.condition.words if self.name is None else self.name
+
+    @property
+    def content(self) -> str:
+        """All that it is, as a text that is the same in every process."""
+        return f"{self.human_agent_index} {self.index} {self.name!r} {self.condition!r}"
+
+    def is_achieved(self, state: State) -> int:
+        return int(self.condition.holds_in(state, self.human_agent_index))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return (self.human_agent_index, self.condition) == (other.human_agent_index, other.condition)
+
+    def __hash__(self) -> int:
+        return hash((self.human_agent_index, self.condition))
+
+    def __repr__(self) -> str:
+        named = "" if self.name is None else f"{self.name}: "
+        return f"ConditionGoal(agent {self.human_agent_index}, {named}{self.condition.words})"
+
+
+def name_of(goal: object) -> str:
+    """What tables and files call a goal: the name or the words of a condition, the ``repr`` of any other goal."""
+    return goal.label if isinstance(goal, ConditionGoal) else repr(goal)
+
+
+def cells_of(goal: object) -> tuple[Rectangle, ...] | None:
+    """Where a goal's agent has to be, as rectangles; None if that is anywhere, or unknown."""
+    if isinstance(goal, ConditionGoal):
+        return goal.condition.cells
+    return (goal.target_rect,) if isinstance(goal, ReachGoal) else None
 
 
 class ReachStatesGoal(PossibleGoal):
@@ -257,35 +338,49 @@ class DeterministicGoalSampler(TabularGoalSampler):
 
 
 class WorldGoalGenerator(PossibleGoalGenerator):
-    """The goals of a world file, the same list for each human (section 8.2).
+    """The goals of a world file: the same list for each human (section 8.2), or a list for each.
 
-    ``goal_coords`` has the coordinates, two numbers for a cell and four for a rectangle; the ``index`` of a goal is its
-    place in the list.
+    ``goal_coords`` has the coordinates, two numbers for a cell, four for a rectangle, None for other goals; the ``index`` of
+    a goal is its place in the list. Where humans have lists of their own, ``goal_coords``, ``weights`` and ``n_goals`` are
+    about all lists, one after the other.
     """
 
     def __init__(self, world: Any) -> None:
         super().__init__(world, indexed=True)
         specs = world.world_spec.goals
-        self.goal_coords = [goal.rectangle[:2] if goal.is_cell else goal.rectangle for goal in specs]
+        self.goal_coords = [goal.coordinates for goal in specs]
         self.n_goals = len(specs)
         self.weights = [goal.weight for goal in specs]
-        self._goals = [
-            [
-                ReachCellGoal(world, agent, goal.rectangle[:2], i)
-                if goal.is_cell
-                else ReachRectangleGoal(world, agent, goal.rectangle, i)
-                for i, goal in enumerate(specs)
-            ]
-            for agent in range(len(world.agents))
-        ]
+        own = [[goal for goal in specs if goal.agent in (None, agent)] for agent in range(len(world.agents))]
+        self._goals = [[_goal_of(world, agent, goal, i) for i, goal in enumerate(known)] for agent, known in enumerate(own)]
+        self._weights = [[goal.weight for goal in known] for known in own]
 
-    def goals_of(self, human_agent_index: int) -> list[ReachGoal]:
-        if not 0 <= human_agent_index < len(self._goals):
-            raise ValueError(f"agent {human_agent_index}; this world has agents 0 to {len(self._goals) - 1}")
-        return list(self._goals[human_agent_index])
+    def goals_of(self, human_agent_index: int) -> list[PossibleGoal]:
+        return list(self._goals[self._known(human_agent_index)])
+
+    def weights_of(self, human_agent_index: int) -> list[float]:
+        return list(self._weights[self._known(human_agent_index)])
 
     def generate(self, state: Hashable, human_agent_index: int) -> Iterator[tuple[PossibleGoal, float]]:
-        yield from zip(self.goals_of(human_agent_index), self.weights, strict=True)
+        yield from zip(self.goals_of(human_agent_index), self.weights_of(human_agent_index), strict=True)
+
+    def _known(self, agent: int) -> int:
+        if not 0 <= agent < len(self._goals):
+            raise ValueError(f"agent {agent}; this world has agents 0 to {len(self._goals) - 1}")
+        if not self._goals[agent]:
+            others = ", ".join(str(other) for other, known in enumerate(self._goals) if known)
+            raise GoalError(
+                f"agent {agent} has no goals in this world's file, only agents {others}; give it a list in possible_goals"
+            )
+        return agent
+
+
+def _goal_of(world: object, agent: int, goal: GoalSpec, i: int) -> PossibleGoal:
+    if goal.is_cell:
+        return ReachCellGoal(world, agent, goal.rectangle[:2], i)
+    if goal.is_rectangle:
+        return ReachRectangleGoal(world, agent, goal.rectangle, i)
+    return ConditionGoal(world, agent, goal.condition, goal.name, i)
 
 
 class WorldGoalSampler(PossibleGoalSampler):
@@ -298,8 +393,8 @@ class WorldGoalSampler(PossibleGoalSampler):
         self.rng = np.random.default_rng(seed)
 
     def sample(self, state: Hashable, human_agent_index: int) -> tuple[PossibleGoal, float]:
-        i = int(self.rng.choice(self.n_goals, p=self.generator.weights))
-        return self.generator.goals_of(human_agent_index)[i], 1.0
+        goals, weights = self.generator.goals_of(human_agent_index), self.generator.weights_of(human_agent_index)
+        return goals[int(self.rng.choice(len(goals), p=weights))], 1.0
 
     def get_smallest_pw(self) -> float | None:
         return min(self.generator.weights)
@@ -335,56 +430,7 @@ def _covers_world(goals: Sequence[PossibleGoal], raise_on_error: bool) -> bool:
     world = getattr(goals[0], "env", None)
     if world is None or not hasattr(world, "cells_without_goal"):
         raise ValueError("these goals belong to no GridWorld, so coverage is unknown; make them with a GridWorld")
-    bare = world.cells_without_goal([goal.target_rect for goal in goals if isinstance(goal, ReachGoal)])
+    bare = world.cells_without_goal([area for goal in goals for area in cells_of(goal) or ()])
     if bare and raise_on_error:
         raise ValueError(f"no goal covers the cells {bare}; add goals for them")
     return not bare
-
-
-# --- whole blocks -----------------------------------------------------------------------------------------------------
-
-
-class CellsOfAgents(Protocol):
-    """Where agents are in S packed states. Cells have numbers; some may stand for no place at all."""
-
-    def cell(self, agent: int) -> IndexArray:
-        """(S,), the number of an agent's cell."""
-
-    def cells_inside(self, rectangles: Sequence[Sequence[int]]) -> BoolArray:
-        """(C, G), which cells lie in which of the rectangles (x1, y1, x2, y2), corners included."""
-
-
-def attained(
-    fields: CellsOfAgents, states: Callable[[], Sequence[State]], n_states: int, goals: Sequence[PossibleGoal]
-) -> BoolArray:
-    """Whether each goal is achieved in each state, ``(S, G)``.
-
-    Reach goals take one table look-up per state and agent. For other goals, states are decoded and checked one by one, once
-    for all such goals.
-    """
-    table_SG = np.zeros((n_states, len(goals)), dtype=bool)
-    others = []
-    by_agent: dict[int, list[int]] = {}
-    for g, goal in enumerate(goals):
-        # A subclass may define is_achieved differently, so only the exact classes take the fast path.
-        if type(goal) in (ReachCellGoal, ReachRectangleGoal):
-            by_agent.setdefault(goal.human_agent_index, []).append(g)  # type: ignore[attr-defined]
-        elif hasattr(goal, "is_achieved"):
-            others.append(g)
-        else:
-            raise TypeError(f"{goal!r} is not a goal; give goals alone, without the weights that generators yield with them")
-    for agent, members in by_agent.items():
-        inside_CG = fields.cells_inside([goals[g].target_rect for g in members])  # type: ignore[attr-defined]
-        table_SG[:, members] = inside_CG[fields.cell(agent)]
-    if others:
-        for s, state in enumerate(states()):
-            table_SG[s, others] = [bool(goals[g].is_achieved(state)) for g in others]
-    return table_SG
-
-
-def inside(x_C: IndexArray, y_C: IndexArray, rectangles: Sequence[Sequence[int]]) -> BoolArray:
-    """(C, G), which cells lie in which of the rectangles."""
-    x1, y1, x2, y2 = np.array(rectangles).T
-    x_C1, y_C1 = x_C[:, np.newaxis], y_C[:, np.newaxis]
-    found: BoolArray = (x1 <= x_C1) & (x_C1 <= x2) & (y1 <= y_C1) & (y_C1 <= y2)
-    return found

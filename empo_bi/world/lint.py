@@ -5,16 +5,19 @@ be pressed. Each is a warning, or an error with ``strict=True``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 
-from empo_bi.runtime.wording import counted, did_you_mean, short_repr
+from empo_bi.runtime.wording import counted, did_you_mean
+from empo_bi.types import BoolArray
 from empo_bi.world.codes import Action, Kind
+from empo_bi.world.conditions import AtStep, Carries, DoorOpen
 from empo_bi.world.source import WorldSource
 
 if TYPE_CHECKING:
-    from empo_bi.world.file_values import GoalSpec
+    from empo_bi.world.goal_entries import GoalSpec
     from empo_bi.world.spec import WorldSpec
 
 RELEVANT_KEYS = (
@@ -47,7 +50,11 @@ def probable_mistakes(source: WorldSource, spec: WorldSpec) -> list[str]:
 def goal_mistakes(source: WorldSource, spec: MapSpec, no_human: str) -> list[str]:
     """Goals that are probably not meant so; ``no_human`` says how a human would be written."""
     found = [] if spec.humans or not spec.goals else [f"{source.place('possible_goals')}: goals need humans, but {no_human}"]
-    return [*found, *_fractional_goals(source, spec), *_useless_goals(source, spec), *_uncovered_cells(source, spec)]
+    usable_YX = np.array([[spec.can_be_occupied(x, y) for x in range(spec.width)] for y in range(spec.height)])
+    for check in (_truncated, partial(_useless, usable_YX), *_NEVER):
+        found += [f"{source.place(*goal.path)}: {why}" for goal in spec.goals if (why := check(spec, goal)) is not None]
+    # Humans of one colour share a list, whose mistakes are told once.
+    return [*dict.fromkeys(found), *_uncovered_cells(source, spec)]
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
@@ -77,6 +84,16 @@ class MapSpec(Protocol):
     def goals(self) -> Sequence[GoalSpec]: ...
     @property
     def metadata(self) -> Mapping[str, Any]: ...
+    @property
+    def has_directions(self) -> bool: ...
+    @property
+    def can_pick_up(self) -> bool: ...
+    @property
+    def can_open_doors(self) -> bool: ...
+    @property
+    def items(self) -> set[tuple[str, str | None]]: ...
+    @property
+    def doors(self) -> Sequence[tuple[int, int]]: ...
     def can_be_occupied(self, x: int, y: int) -> bool: ...
     def needs_goal(self, x: int, y: int) -> bool: ...
     def cells_that_humans_reach(self) -> Sequence[tuple[int, int]]: ...
@@ -131,55 +148,68 @@ def _dead_buttons(source: WorldSource, spec: WorldSpec) -> list[str]:
     ]
 
 
-def _fractional_goals(source: WorldSource, spec: MapSpec) -> list[str]:
+def _truncated(spec: MapSpec, goal: GoalSpec) -> str | None:
     """Coordinates are truncated (section 8.1)."""
-    messages = []
-    entries = source.mapping.get("possible_goals")
-    for i, entry in enumerate(entries if is_list(entries) else []):
-        where: object = entry.get("goal") if isinstance(entry, Mapping) else entry
-        parts = [p for part in where for p in (part if is_list(part) else [part])] if is_list(where) else []
-        if any(isinstance(p, float) and p != int(p) for p in parts):
-            rectangle = ",".join(map(str, spec.goals[i].rectangle[: 2 if spec.goals[i].is_cell else 4]))
-            what = f"{short_repr(where)} is taken as {rectangle}"
-            messages.append(f"{source.place('possible_goals', i)}: {what}; give whole numbers")
-    return messages
+    return None if goal.truncated is None else f"{goal.truncated} is taken as {goal.label}; give whole numbers"
 
 
-def _useless_goals(source: WorldSource, spec: MapSpec) -> list[str]:
+def _useless(usable_YX: BoolArray, spec: MapSpec, goal: GoalSpec) -> str | None:
     """Goals that extend beyond the grid, and goals without any cell that an agent can stand on."""
-    usable = np.array([[spec.can_be_occupied(x, y) for x in range(spec.width)] for y in range(spec.height)])
-    messages = []
-    for i, goal in enumerate(spec.goals):
-        x1, y1, x2, y2 = goal.rectangle
-        what = f"the cell {x1},{y1}" if goal.is_cell else f"the rectangle {x1},{y1},{x2},{y2}"
-        if x1 < 0 or y1 < 0 or x2 >= spec.width or y2 >= spec.height:
-            messages.append(
-                f"{source.place('possible_goals', i)}: {what} extends beyond the grid, whose cells are 0,0 to "
-                f"{spec.width - 1},{spec.height - 1}"
-            )
-        elif not usable[y1 : y2 + 1, x1 : x2 + 1].any():
-            messages.append(
-                f"{source.place('possible_goals', i)}: no agent can ever stand on {what}, which is only wall or similar"
-            )
-    return messages
+    cells = goal.condition.cells
+    if cells is None:
+        return None
+    kind = "cell " if goal.is_cell else "rectangle " if goal.is_rectangle else ""
+    what = f"the {kind}{goal.label}" if kind else goal.condition.words
+    if any(x1 < 0 or y1 < 0 or x2 >= spec.width or y2 >= spec.height for x1, y1, x2, y2 in cells):
+        return f"{what} extends beyond the grid, whose cells are 0,0 to {spec.width - 1},{spec.height - 1}"
+    if not cells:
+        return f"no cell is where an agent has to be for this: {what}"
+    if not any(usable_YX[y1 : y2 + 1, x1 : x2 + 1].any() for x1, y1, x2, y2 in cells):
+        return f"no agent can ever stand on {what}, which is only wall or similar"
+    return None
+
+
+def _too_late(spec: MapSpec, goal: GoalSpec) -> str | None:
+    late = [part.step for part in goal.condition.singles() if isinstance(part, AtStep) and part.step > spec.max_steps]
+    return f"step {late[0]} never comes, since max_steps is {spec.max_steps}" if late else None
+
+
+def _never_carried(spec: MapSpec, goal: GoalSpec) -> str | None:
+    asks = any(isinstance(part, Carries) for part in goal.condition.singles())
+    return "nobody can pick up anything here; set action_class: ObjectActions" if asks and not spec.can_pick_up else None
+
+
+def _never_opened(spec: MapSpec, goal: GoalSpec) -> str | None:
+    asks = any(isinstance(part, DoorOpen) for part in goal.condition.singles())
+    is_idle = asks and not spec.can_open_doors
+    return "nobody can open or close doors here; set action_class: ObjectActions" if is_idle else None
+
+
+_NEVER = (_too_late, _never_carried, _never_opened)
 
 
 def _uncovered_cells(source: WorldSource, spec: MapSpec) -> list[str]:
     """Cells where a human can stand but that belong to no goal (section 8.4, C11)."""
-    if not spec.goals:
-        return []
-    if source.mapping.get("possible_goals") == ALL:
-        goals = {goal.rectangle[:2] for goal in spec.goals}
-        bare = [f"({x},{y})" for x, y in cells_without_goal(spec, []) if (x, y) not in goals]
-        where = source.place("possible_goals")
-        return [f"{where}: no human can walk to the cells {_some(bare)}, so they are not among the goals"] if bare else []
-    bare = [f"({x},{y})" for x, y in cells_without_goal(spec, [goal.rectangle for goal in spec.goals])]
+    lists: dict[int | None, list[GoalSpec]] = {}
+    for goal in spec.goals:
+        lists.setdefault(goal.agent, []).append(goal)
+    found = [_uncovered_by(source, spec, agent, goals) for agent, goals in lists.items()]
+    return [message for message in found if message is not None]
+
+
+def _uncovered_by(source: WorldSource, spec: MapSpec, agent: int | None, goals: Sequence[GoalSpec]) -> str | None:
+    """What one list of goals leaves out; goals that are not about cells may be out of reach anywhere."""
+    bare = cells_without_goal(spec, [area for goal in goals for area in goal.condition.cells or ()])
+    names, where = _some([f"({x},{y})" for x, y in bare]), source.place(*goals[0].path[:-1])
+    whose = "" if agent is None else f" of human {agent}"
     if not bare:
-        return []
-    return [
-        f"{source.place('possible_goals')}: no goal covers the cells {_some(bare)}; a human there may have no goal within "
-        "reach, and phase 2 may refuse the world. Add goals for these cells, or write 'possible_goals: all'"
-    ]
+        return None
+    if all(goal.is_walkable for goal in goals):
+        return f"{where}: no human can walk to the cells {names}, so they are not among the goals"
+    return (
+        f"{where}: no goal{whose} covers the cells {names}; a human there may have no goal within reach, and phase 2 may "
+        "refuse the world. Add goals for these cells, or write 'possible_goals: all'"
+    )
 
 
 def _some(cells: Sequence[str]) -> str:

@@ -21,7 +21,8 @@ from empo_bi.runtime.wording import counted
 from empo_bi.types import Array, BoolArray, FloatArray, IndexArray, Json, KeyArray
 from empo_bi.world import codes
 from empo_bi.world.agent_fields import AgentFields
-from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler, attained
+from empo_bi.world.attained import attained
+from empo_bi.world.goals import PossibleGoal, WorldGoalGenerator, WorldGoalSampler
 from empo_bi.world.key_layout import Expansion, KeyLayout
 from empo_bi.world.lint import MapSpec, cells_without_goal
 from empo_bi.world.packed import PackedWorld
@@ -264,7 +265,7 @@ class MapWorld(PackedWorld):
 
     def attainment(self, steps: npt.ArrayLike, key_SW: KeyArray, goals: Sequence[PossibleGoal]) -> BoolArray:
         """Whether each goal is achieved in each state of a block, (S, G)."""
-        return attained(AgentFields(self, key_SW), lambda: self.decode(steps, key_SW), len(key_SW), list(goals))
+        return attained(self.fields(key_SW), steps, lambda: self.decode(steps, key_SW), list(goals))
 
     # --- gymnasium ----------------------------------------------------------------------------------------------------
 

@@ -16,16 +16,15 @@ from empo_bi.world.codes import Action, CellCode, Kind
 from empo_bi.world.file_values import (
     MOST_AGENTS,
     MOST_SIDE,
-    GoalSpec,
     map_rows,
     override,
-    read_goals,
     read_metadata,
     read_steps,
     real,
     tell,
     whole,
 )
+from empo_bi.world.goal_entries import GoalSpec, read_goals
 from empo_bi.world.lint import NEED_NO_GOAL, RELEVANT_KEYS, is_list, probable_mistakes
 from empo_bi.world.source import WorldSource
 
@@ -109,6 +108,28 @@ class WorldSpec:
     def actions(self) -> tuple[Action, ...]:
         """Meaning of each action id."""
         return codes.ACTION_SETS[self.action_set]
+
+    @property
+    def has_directions(self) -> bool:
+        return True
+
+    @property
+    def can_pick_up(self) -> bool:
+        return Action.PICKUP in self.actions
+
+    @property
+    def can_open_doors(self) -> bool:
+        return Action.TOGGLE in self.actions
+
+    @property
+    def items(self) -> set[tuple[str, str | None]]:
+        """Kinds and colours of things on the map that agents can carry."""
+        return {(cell.kind.name.lower(), cell.colour) for row in self.cells for cell in row if cell.kind in codes.ITEMS}
+
+    @property
+    def doors(self) -> list[tuple[int, int]]:
+        """Cells (x, y) of doors, row by row."""
+        return [(x, y) for y, row in enumerate(self.cells) for x, cell in enumerate(row) if cell.kind in codes.DOORS]
 
     def cells_that_humans_reach(self) -> list[tuple[int, int]]:
         """Cells (x, y), row by row, that some human can walk to if doors open and things get out of the way."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from empo_bi.world.codes import CELL_CODES, COLOURS, DIRECTION_NAMES, CellCode, Kind
 from empo_bi.world.encoding import GridState
-from empo_bi.world.file_values import goals_as_values
+from empo_bi.world.goal_entries import goals_as_values
 from empo_bi.world.spec import WorldSpec
 
 # The first spelling of each code wins, but kill buttons (Kb or Ki) are written Ki, which cannot be mistaken for a key.

@@ -167,7 +167,7 @@ def test_a_run_of_a_batch_is_opened(tmp_path: Path) -> None:
     [
         (("--out", "run.avi"), "ends in .gif, .mp4, .png"),
         (("--out", "nowhere/run.gif"), "the folder nowhere does not exist"),
-        (("--goal", "8,2"), "give NAME=VALUE, such as 1=8,2"),
+        (("--goal", "8,2"), "humans 0, 1 have it; give HUMAN=GOAL, such as 1=8,2"),
         (("--goal", "x=8,2"), "'x' is not the number of an agent"),
         (("--goal", "2=8,2"), "agent 2 is not among the humans [0, 1]"),
         (("--goal", "1=8,9"), "human 1 has no such goal; its goals, numbered from 0, are 1,2; 2,1;"),

@@ -574,3 +574,23 @@ def test_a_bush_world_is_shown_like_a_gridworld(browser: Any, tmp_path: Path) ->
     tab.click_cell(0, 0)
     assert tab.complaints == []
     tab.page.context.close()
+
+
+def test_goals_are_called_by_their_names_and_framed_wherever_they_are(browser: Any, tmp_path: Path) -> None:
+    anywhere = {"name": "anywhere", "cells": "1,1,9,4"}
+    goals = {
+        0: [{"name": "<i>ends</i>", "cells": [[1, 2], [8, 2, 9, 3]]}, {"name": "south", "facing": "south"}, anywhere],
+        1: [anywhere],
+    }
+    with solve(load_world("asymmetric_freeing", max_steps=3, goals=goals), SETTING, progress=False) as solution:
+        place = write_report(solution, tmp_path / "named.html", max_states=50, progress=False).path
+    tab = opened(browser, place)
+    shown = tab.page.eval_on_selector_all("button[data-goal]", "(all) => all.map((e) => e.textContent.split('\\u00a0')[0])")
+    assert shown == ["<i>ends</i>", "south", "anywhere", "anywhere"]
+    frames = {}
+    for g in range(3):
+        tab.page.locator("button[data-goal]").nth(g).click()
+        frames[g] = tab.page.locator('#marks rect[stroke="#D55E00"]').count()
+    assert frames == {0: 2, 1: 0, 2: 1}
+    assert tab.complaints == []
+    tab.page.context.close()

@@ -11,7 +11,7 @@ from empo_bi.analysis.plots.canvas import axes_or_new, expect, one_line, plain, 
 from empo_bi.analysis.plots.colours import MARKED, WHITE, agent_colour, ink_on
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import label_of
-from empo_bi.world.goals import ReachGoal
+from empo_bi.world.goals import ConditionGoal, ReachGoal, cells_of
 from empo_bi.world.map_world import MapWorld
 from empo_bi.world.row_codec import MapState
 
@@ -74,24 +74,24 @@ def cell_points(ax: Axes, world: MapWorld) -> float:
 
 
 def outline_goal(ax: Axes, goal: Goal | None) -> None:
-    """Frame the cells of a reach goal; other goals are not drawn."""
-    if not isinstance(goal, ReachGoal):
-        return
+    """Frame the cells where a goal's human has to be; goals without such cells are not drawn."""
     from matplotlib.patches import Rectangle
     from matplotlib.patheffects import withStroke
 
-    x1, y1, x2, y2 = goal.target_rect
-    ax.add_patch(
-        Rectangle(
-            (x1 - 0.46, y1 - 0.46), x2 - x1 + 0.92, y2 - y1 + 0.92, fill=False, edgecolor=MARKED, linewidth=1.8,
-            linestyle=(0, (2.5, 1.2)), path_effects=[withStroke(linewidth=3.2, foreground=WHITE)], zorder=4, label="goal",
-        )
-    )  # fmt: skip
+    for x1, y1, x2, y2 in cells_of(goal) or ():
+        ax.add_patch(
+            Rectangle(
+                (x1 - 0.46, y1 - 0.46), x2 - x1 + 0.92, y2 - y1 + 0.92, fill=False, edgecolor=MARKED, linewidth=1.8,
+                linestyle=(0, (2.5, 1.2)), path_effects=[withStroke(linewidth=3.2, foreground=WHITE)], zorder=4,
+                label="goal",
+            )
+        )  # fmt: skip
 
 
 def goal_label(goal: Goal | None) -> str:
     """A short name of a goal, for the title of a panel."""
-    return f"goal {label_of(goal)}" if isinstance(goal, ReachGoal) else one_line(repr(goal))
+    is_short = isinstance(goal, ReachGoal | ConditionGoal)
+    return f"goal {label_of(goal)}" if is_short else one_line(repr(goal))
 
 
 def in_words(text: str, goal: Goal | None) -> str:

@@ -15,6 +15,7 @@ from empo_bi.analysis.plots.grid import FLOOR, cell_points, draw_grid, figure_si
 from empo_bi.analysis.selection import level_number
 from empo_bi.results.solution import Solution
 from empo_bi.types import FloatArray
+from empo_bi.world.goals import name_of
 from empo_bi.world.row_codec import MapState
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _what(maps: list[CellMap]) -> str:
     """What maps have in common, in a few words."""
     if _same(maps, "quantity"):
         return in_words(maps[0].quantity, maps[0].goal)
-    texts = {plain(one.quantity.replace(one_line(repr(one.goal)), "the goal")) for one in maps}
+    texts = {plain(one.quantity.replace(f" {one_line(name_of(one.goal))} ", " the goal ", 1)) for one in maps}
     return texts.pop() if len(texts) == 1 else "value"
 
 
@@ -205,7 +206,9 @@ def _panel_names(maps: list[CellMap]) -> tuple[str, list[str]]:
     goals = [one.goal for one in maps]
     by_goal = not _same(maps, "quantity") and None not in goals and len(set(goals)) == len(goals)
     parts = {
-        "quantity": [goal_label(goal) for goal in goals] if by_goal else [in_words(one.quantity, one.goal) for one in maps],
+        "quantity": [plain(goal_label(goal)) for goal in goals]
+        if by_goal
+        else [in_words(one.quantity, one.goal) for one in maps],
         "level": [f"level {one.level}" for one in maps],
         "how": [one.how for one in maps],
         "horizon": [f"{one.world.max_steps} steps in all" for one in maps],

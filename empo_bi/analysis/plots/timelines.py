@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from empo_bi.analysis.plots.canvas import axes_or_new, bare, expect, name_lines, over_levels, title
+from empo_bi.analysis.plots.canvas import axes_or_new, bare, expect, name_lines, over_levels, plain, title
 from empo_bi.analysis.plots.colours import colour
 from empo_bi.events import Event
 from empo_bi.results.occupancy import probability_by_time
 from empo_bi.results.solution import Solution
+from empo_bi.world.goals import name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ def plot_probability_by_time(
     events = list(events) if isinstance(events, Sequence) else [events]
     if not events:
         raise ValueError("events is empty; give at least one, such as empo_bi.events.agent_in(0, (3, 2))")
-    labels = [getattr(event, "__name__", repr(event)) for event in events] if labels is None else list(labels)
+    labels = [plain(getattr(event, "__name__", name_of(event))) for event in events] if labels is None else list(labels)
     colours = [colour(e) for e in range(len(events))] if colours is None else list(colours)
     for name, given in (("labels", labels), ("colours", colours)):
         if len(given) != len(events):

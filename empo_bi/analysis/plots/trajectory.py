@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from empo_bi.analysis.plots.canvas import AxesArray, AxesLike, bare, expect, name_lines, over_levels, panels, title
+from empo_bi.analysis.plots.canvas import AxesArray, AxesLike, bare, expect, name_lines, over_levels, panels, plain, title
 from empo_bi.analysis.plots.colours import agent_colour, text_colour
 from empo_bi.analysis.trajectory import Course
 
@@ -19,8 +19,8 @@ NUMBERED = 3  # up to this many goals attained at once are shown by their number
 def plot_course(course: Course, axes: AxesLike = None) -> AxesArray:
     """Draw the humans' power, the goals that they attain, and the robot's reward and value along a trajectory.
 
-    A goal is marked where it is first attained, with its number in ``solution.goals[human]``. Terminal states have no power
-    and no reward, so these lines end before them.
+    A goal is marked where it is first attained, with its name, or its number in ``solution.goals[human]``. Terminal states
+    have no power and no reward, so these lines end before them.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ def _mark_goals(ax: Axes, course: Course, colours: list[str], names: list[str]) 
     for h, colour in enumerate(colours):
         for i in np.flatnonzero(first_NHG[:, h].any(axis=1)).tolist():
             goal_M = np.flatnonzero(first_NHG[i, h]).tolist()
-            text = ", ".join(map(str, goal_M)) if len(goal_M) <= NUMBERED else f"{len(goal_M)} goals"
+            shown = [plain(course.goal_names[h][g]) for g in goal_M]
+            text = ", ".join(shown) if len(shown) <= NUMBERED else f"{len(shown)} goals"
             ax.scatter(course.level_N[i], h, color=colour, marker="D", s=26, zorder=3)
             ax.annotate(text, (course.level_N[i], h), (5, 0), textcoords="offset points", va="center", fontsize="x-small")
     ax.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6))

@@ -302,12 +302,11 @@
     }
     if (S.outlines && H) {
       head.goals[S.human].forEach((goal, g) => {
-        if (!goal?.rectangle || g === S.goal) return;
-        parts.push(outline(goal.rectangle, {stroke: "#0072B2", "stroke-width": 0.045, "stroke-dasharray": ".14 .09", opacity: 0.85}));
+        if (!goal || g === S.goal) return;
+        goal.places.forEach((place) => parts.push(outline(place, {stroke: "#0072B2", "stroke-width": 0.045, "stroke-dasharray": ".14 .09", opacity: 0.85})));
       });
-      const chosen = head.goals[S.human][S.goal];
-      if (chosen?.rectangle) {
-        parts.push(outline(chosen.rectangle, {stroke: "#fff", "stroke-width": 0.13}), outline(chosen.rectangle, {stroke: "#D55E00", "stroke-width": 0.08}));
+      for (const place of head.goals[S.human][S.goal]?.places ?? []) {
+        parts.push(outline(place, {stroke: "#fff", "stroke-width": 0.13}), outline(place, {stroke: "#D55E00", "stroke-width": 0.08}));
       }
     }
     const at = D.agent_cell[S.n * I + S.agent];

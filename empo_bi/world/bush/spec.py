@@ -14,17 +14,15 @@ from empo_bi.world import codes
 from empo_bi.world.file_values import (
     MOST_AGENTS,
     MOST_SIDE,
-    GoalSpec,
-    goals_as_values,
     map_rows,
     override,
-    read_goals,
     read_metadata,
     read_steps,
     real,
     tell,
     whole,
 )
+from empo_bi.world.goal_entries import GoalSpec, goals_as_values, read_goals
 from empo_bi.world.lint import ALL, goal_mistakes, is_list, unknown_keys
 from empo_bi.world.shapes import Place, every_place
 from empo_bi.world.source import WorldSource
@@ -83,6 +81,26 @@ class BushSpec:
     @property
     def robots(self) -> tuple[int, ...]:
         return tuple(i for i, player in enumerate(self.agents) if player.is_robot)
+
+    @property
+    def has_directions(self) -> bool:
+        return False
+
+    @property
+    def can_pick_up(self) -> bool:
+        return False
+
+    @property
+    def can_open_doors(self) -> bool:
+        return False
+
+    @property
+    def items(self) -> set[tuple[str, str | None]]:
+        return set()
+
+    @property
+    def doors(self) -> list[Place]:
+        return []
 
     def cells_that_humans_reach(self) -> list[Place]:
         """All, row by row, if there are humans: robots may thin out every bush."""
