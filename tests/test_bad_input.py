@@ -417,7 +417,7 @@ GOOD = [(0.5, [0, 0]), (0.5, [1, 1])]
 
 @pytest.mark.parametrize("actions", [[0, 2], [-1, 0], [0], [0, 0, 0], []], ids=str)
 def test_a_prior_with_impossible_actions_is_quoted(actions: list[int]) -> None:
-    message = rf"lets the humans \[0, 2\] play {re.escape(str(actions))}; expected one action from 0 to 1 each"
+    message = rf"lets the humans \[0, 2\] play {re.escape(str(actions))}; expected one action each, 0 to 1"
     with pytest.raises(ValueError, match=rf"profile_distribution\(\(.*\)\) {message}"):
         phase_2(human_policy_prior=Saying([(1.0, actions)]))
     with pytest.raises(ValueError, match=rf"profile_distribution_with_fixed_goal\(.*\) {message}"):

@@ -18,7 +18,7 @@ from empo_bi.batch.shared_passes import passes_of
 from empo_bi.batch.spec import BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.workers import Workers, check_backend, workers_for
-from empo_bi.errors import ClusterError, DamagedStoreError, StoreMismatchError, WorkerDiedError
+from empo_bi.errors import ClusterError, DamagedStoreError, StoreError, StoreMismatchError, WorkerDiedError
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
@@ -256,7 +256,23 @@ class _Batch:
         except DamagedStoreError as error:
             say(str(error).removesuffix(run_manifest.REMEDY) + "The run is done again")
             return None
-        return found if found is not None and found["key"] == run.key else None
+        if found is None or found["key"] != run.key:
+            return None
+        wrong = self._problems(run, found)
+        if wrong:
+            say(wrong[0].removesuffix(run_manifest.REMEDY) + "The run is done again")
+        return None if wrong else found
+
+    def _problems(self, run: Run, manifest: Json) -> list[str]:
+        """What a manifest without a checksum says that its solution does not, if that was kept."""
+        folder, store = self._folder_of(run), manifest.get("store")
+        if store is None or not (folder / store).names() or run_manifest.has_checksum(folder):
+            return []
+        from empo_bi.batch.stores import wrong_summary  # which imports zarr, a third of a second
+
+        with contextlib.suppress(StoreError):  # one that is damaged is solved again elsewhere
+            return wrong_summary((folder / store).place, manifest)
+        return []
 
     def _folder_of(self, run: Run) -> Folder:
         return self._folder / "runs" / run.folder_name

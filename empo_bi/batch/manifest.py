@@ -162,7 +162,8 @@ def row_of(run: Run, manifest: Json | None, before: Json | None, asked: Json) ->
     if manifest is None:
         return row
     if "columns" in manifest:
-        row |= _columns(manifest, asked) | manifest["timings"]
+        found = _columns(manifest, asked) | manifest["timings"]
+        row |= {name: value for name, value in found.items() if name not in row}  # what was asked for is not up to a file
     if manifest["status"] == FAILED:
         row["error"] = f"{manifest['error']['type']}: {manifest['error']['message']}"
     return row | {"host": manifest["machine"]["host"]}

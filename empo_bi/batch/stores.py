@@ -12,7 +12,7 @@ from empo_bi.errors import DamagedStoreError, EmpoError
 from empo_bi.runtime.ordinary_files import is_plain_name
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.opening import open_stored
-from empo_bi.solving.run_manifest import REMEDY, read_manifest
+from empo_bi.solving.run_manifest import REMEDY, openable, read_manifest
 from empo_bi.store.location import BUILDING, place_of
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
@@ -59,9 +59,12 @@ def problems_when_opened(store: object) -> list[str]:
     if not isinstance(store, str | os.PathLike) or not Folder(store).name.startswith(SOLUTION):
         return []
     try:
-        run = read_manifest(Folder(os.path.dirname(os.fspath(store).rstrip("/"))))
-        if run is not None and run.get("dag") is None:  # finding its states again would take as long as somebody wants
-            return _wrong_summary(store, run)
+        found = read_manifest(Folder(os.path.dirname(os.fspath(store).rstrip("/"))))
+        run = None if found is None else openable(found)
+        if found is not None and (run is None or run.get("store") != Folder(store).name):
+            return []  # of a run that is not finished, or of an earlier one
+        if run is not None and run["dag"] is None:  # finding its states again would take as long as somebody wants
+            return wrong_summary(store, run)
         with open_stored(store) as solution:
             return [] if run is None else _wrong_columns(store, run, columns_of(solution, per_goal=False))
     except DamagedStoreError as error:
@@ -70,7 +73,7 @@ def problems_when_opened(store: object) -> list[str]:
         return []
 
 
-def _wrong_summary(store: str | os.PathLike[str], run: Json) -> list[str]:
+def wrong_summary(store: str | os.PathLike[str], run: Json) -> list[str]:
     """What the summary of a batch's run says that is not so, as far as that can be told without its DAG."""
     results = SolutionStore.open(place_of(store))
     content = results.manifest["content"]

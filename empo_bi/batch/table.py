@@ -94,7 +94,7 @@ class Table:
         except ImportError:
             return None
         sink = pyarrow.BufferOutputStream()
-        columns = {name: _as_arrow(pyarrow, _of_one_type(self[name])) for name in self.columns}
+        columns = {name: _as_arrow(pyarrow, _of_one_type([row[name] for row in self.rows])) for name in self.columns}
         pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
         return bytes(sink.getvalue().to_pybytes())
 

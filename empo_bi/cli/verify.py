@@ -40,12 +40,12 @@ def verify(ctx: click.Context, path: str, quiet: bool, as_json: bool) -> None:
     for store in stores_at(path):
         try:
             report = verify_store(store, progress=not quiet)
+        except DamagedStoreError as error:  # not even its list of levels can be read
+            text, entry = str(error), {"name": str(store), "damage": [str(error)]}
         except StoreNotFoundError:
             if store == path:
                 raise
             continue  # a batch that is running has just removed it
-        except DamagedStoreError as error:  # not even its list of levels can be read
-            text, entry = str(error), {"name": str(store), "damage": [str(error)]}
         else:
             report = replace(report, damage=report.damage or problems_when_opened(store))
             text, entry = str(report), asdict(report)

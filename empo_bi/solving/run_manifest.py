@@ -46,6 +46,11 @@ def read_manifest(folder: Folder) -> Json | None:
     return found
 
 
+def has_checksum(folder: Folder) -> bool:
+    """Whether a manifest has one; those of version 0.1 have none, and may have been changed by accident."""
+    return "crc32" in (folder.read_json(FILE) or {})
+
+
 def write_manifest(folder: Folder, manifest: Json) -> None:
     """With a checksum: a number that somebody changes by accident is not taken for a result."""
     plain = json.loads(json.dumps(manifest, default=str))

@@ -202,3 +202,16 @@ def test_no_states_are_found_again_for_another_world_than_that_of_the_solution(
         open_solution(solution, progress=False)
     monkeypatch.setattr("empo_bi.solving.enumeration.enumerated", enumerated)
     assert "should not happen" not in invoke("verify", run).output
+
+
+def test_a_table_says_what_was_asked_for_and_what_was_solved(tmp_path: Path) -> None:
+    """A manifest without a checksum, as version 0.1 wrote them, may have been changed."""
+    spec = {"worlds": "basics/first_steps", "steps": 2, "keep": "values"}
+    before = run_here(spec, tmp_path).table
+    (run,) = (tmp_path / "runs").iterdir()
+    honest = manifest_of_run(run)
+    for columns in ({"zeta": 9.0, "steps": 77, "run": "x", "status": "missing"}, {"V_r": -1.0}, {"X_h_0": 7.0}):
+        (run / "manifest.json").write_text(json.dumps({**honest, "columns": {**honest["columns"], **columns}}))
+        after = run_here(spec, tmp_path).table
+        for name in ("run", "status", "steps", "zeta", "V_r", "X_h_0"):
+            assert after[name] == before[name], (columns, name)

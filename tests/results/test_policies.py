@@ -137,7 +137,7 @@ def test_a_call_for_what_is_not_in_the_table_is_a_key_error(
     [
         (TERMINAL, 0, "is terminal, or not one of those"),
         (UNKNOWN, 0, "is terminal, or not one of those"),
-        (START, 1, r"agent 1 is not among the humans of this prior, \[0\]"),
+        (START, 1, r"agent 1 is not among the humans of this prior, \[2, 0\]"),
     ],
 )
 def test_a_marginal_of_what_is_not_in_the_table_is_a_key_error(
