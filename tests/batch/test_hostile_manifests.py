@@ -215,3 +215,6 @@ def test_a_table_says_what_was_asked_for_and_what_was_solved(tmp_path: Path) -> 
         after = run_here(spec, tmp_path).table
         for name in ("run", "status", "steps", "zeta", "V_r", "X_h_0"):
             assert after[name] == before[name], (columns, name)
+    (run / "manifest.json").write_text(json.dumps({**honest, "timings": {**honest["timings"], "V_r": -1.0}}))
+    assert invoke("verify", run).exit_code == 1
+    assert run_here(spec, tmp_path).table["V_r"] == before["V_r"]
