@@ -192,6 +192,7 @@ def test_the_benchmark_of_dags_runs_on_small_horizons() -> None:
     assert re.search(r"\n +zstd 5 .* B", run.stdout)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_workers_runs_on_small_worlds() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "memory_workers.py"), "--quick"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -207,6 +208,7 @@ def test_the_benchmark_of_solving_runs_on_small_horizons() -> None:
     assert all(word in done.stdout for word in ("Against the oracle", "Memory and disk", "Workers", "one pass", "Bandwidth"))
 
 
+@pytest.mark.slow
 def test_the_table_of_memory_runs_on_small_worlds() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "memory_table.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -216,6 +218,7 @@ def test_the_table_of_memory_runs_on_small_worlds() -> None:
     assert len(re.findall(r"\n +asymmetric_freeing +5 +1,253 .*x\n", done.stdout)) == 4
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_batches_runs_on_few_settings() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "bench_batch.py"), "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)

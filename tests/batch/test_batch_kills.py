@@ -43,7 +43,7 @@ def finish(batch: Path, out: Path, keep: str) -> None:
     pytest.fail("the lock of a killed batch stayed")
 
 
-KILLS = [("values", 1, 4), ("summary", 2, 2), pytest.param("values", 1, 20, marks=pytest.mark.slow)]
+KILLS = [("values", 1, 2), ("summary", 2, 2), pytest.param("values", 1, 20, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("keep", "workers", "kills"), KILLS)
