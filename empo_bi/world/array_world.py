@@ -420,7 +420,8 @@ def _stacked(transitions: Matrix | Sequence[Matrix]) -> tuple[csr_array, int, in
 
 def _least(matrix: Matrix) -> float:
     """The least entry as given, before entries of the same place are summed."""
-    return float(np.min(getattr(matrix, "data", matrix) if hasattr(matrix, "tocsr") else matrix, initial=0.0))
+    entries: Any = getattr(matrix, "data", matrix) if hasattr(matrix, "tocsr") else matrix
+    return float(np.min(entries, initial=0.0))
 
 
 def _goals(goals: Goals, n_states: int) -> list[PossibleGoal]:
