@@ -17,13 +17,21 @@ from empo_bi.runtime.hooks import register
 # Methods of core classes that optional rooms provide; the core itself imports none of these rooms.
 register(
     {
+        "Dag.display": "empo_bi.analysis.displays:dag_html",
         "Dag.to_drn": "empo_bi.export.drn:write_drn",
         "Dag.to_umb": "empo_bi.export.umb:write_umb",
+        "MapWorld.bundle": "empo_bi.analysis.displays:world_bundle",
+        "MapWorld.display": "empo_bi.analysis.displays:world_html",
         "MapWorld.get_dag": "empo_bi.compat.documented:dag_of_python_objects",
+        "MapWorld.show": "empo_bi.analysis.displays:state_view",
+        "Rollouts.display": "empo_bi.analysis.displays:rollouts_html",
         "Rollouts.save": "empo_bi.analysis.film:save_film",
+        "Solution.display": "empo_bi.analysis.displays:solution_html",
+        "Solution.explore": "empo_bi.report.in_notebook:explorer_of",
         "Solution.precision": "empo_bi.accuracy.measured:bounds_of",
         "Solution.to_pandas": "empo_bi.analysis.to_pandas:table_of",
         "Solution.to_xarray": "empo_bi.analysis.to_xarray:dataset_of",
+        "StateReport.display": "empo_bi.analysis.displays:report_html",
     }
 )
 

@@ -16,6 +16,8 @@ from .memory.profiler import MemoryProfiler as MemoryProfiler
 from .planner.plan import plan as plan
 from .problem.params import Params as Params
 from .report.report import write_report as write_report
+from .results.array_priors import ArrayPrior as ArrayPrior
+from .results.array_priors import VectorPrior as VectorPrior
 from .results.chain import compute_markov_chain_value_function as compute_markov_chain_value_function
 from .results.occupancy import first_of as first_of
 from .results.occupancy import probability_by_time as probability_by_time

@@ -153,6 +153,17 @@ def run_python(script: str, *arguments: object, **options: Any) -> subprocess.Co
     )
 
 
+def mapped_beyond_usual() -> int:
+    """Bytes of libraries that a new process has in memory beyond the usual 70 MB.
+
+    How much of a file the kernel maps around each page that is used depends on how the file came into its cache: LLVM took
+    37 MB on one day, and 94 MB on another, of the same file.
+    """
+    lines = run_python("import empo_bi.dag.key_index, scipy.sparse, zarr; print(open('/proc/self/status').read())").stdout
+    mapped = next((line.split()[1] for line in lines.splitlines() if line.startswith("RssFile")), "0")
+    return max(0, int(mapped) * 1024 - 70_000_000)
+
+
 Moment = tuple[str, int]  # the n-th touch of the disk of a kind, see kind_of
 
 

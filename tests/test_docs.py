@@ -52,7 +52,10 @@ MODULES = [
     "empo_bi.batch.table",
 ]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if "__main__" in path.read_text(encoding="utf-8"))
-SMALLER = {"freeing_sweep.py": ["--samples", "12", "--steps", "3", "5", "--workers", "1", "--plot", "drivers.png"]}
+SMALLER = {
+    "freeing_sweep.py": ["--samples", "12", "--steps", "3", "5", "--workers", "1", "--plot", "drivers.png"],
+    "choosing_parameters.py": ["--out", "."],
+}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command_line import invoke
 from planning_worlds import TwoSteps
 
 from empo_bi import Params, StoreMismatchError, StoreNotFoundError, enumerate_dag, load_world, open_solution, solve
+from empo_bi.solving import solution_list
 
 
 def belief(state: Any, human: int, action: int) -> list[tuple[float, Any]]:
@@ -37,10 +40,46 @@ def test_a_solution_is_what_it_was(precision: str, phase_2: bool, tmp_path: Path
 def test_of_several_solutions_one_has_to_be_named(tmp_path: Path) -> None:
     world = load_world("basics/first_steps", max_steps=3)
     solve(world, [Params(zeta=1), Params(zeta=2)], out=tmp_path, progress=False)
-    with pytest.raises(StoreMismatchError, match="has 2 solutions; give the folder of one of them: solution-"):
+    with pytest.raises(StoreMismatchError, match="has 2 solutions; give the folder of one of them:\n  solution-"):
         open_solution(tmp_path)
     zetas = [open_solution(folder).params.zeta for folder in sorted(tmp_path.glob("solution-*"))]
     assert sorted(zetas) == [1, 2]
+
+
+def test_solutions_in_one_folder_are_listed_with_what_differs(tmp_path: Path) -> None:
+    world = load_world("basics/first_steps", max_steps=3)
+    solve(world, [Params(zeta=1), Params(zeta=2, gamma_h=0.9)], out=tmp_path, progress=False)
+    with pytest.raises(StoreMismatchError) as refused:
+        open_solution(tmp_path)
+    _, *lines = str(refused.value).splitlines()
+    assert sorted(line.partition(": ")[2] for line in lines) == ["zeta 1, gamma_h 1", "zeta 2, gamma_h 0.9"]
+    for line in lines:
+        name, _, told = line.strip().partition(": ")
+        assert f"zeta {open_solution(tmp_path / name).params.zeta:g}, " in told
+    shown = invoke("show", tmp_path)
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines()[:3] == ["2 solutions:", *lines]
+
+
+def test_among_several_solutions_one_that_is_not_finished_or_damaged_is_told_of(tmp_path: Path) -> None:
+    world = load_world("basics/first_steps", max_steps=3)
+    solve(world, [Params(zeta=1), Params(zeta=2), Params(zeta=3)], out=tmp_path, progress=False)
+    by_zeta = {open_solution(path).params.zeta: path for path in tmp_path.glob("solution-*")}
+    shutil.rmtree(by_zeta[2] / "level_00000")
+    (by_zeta[3] / "zarr.json").write_text("{")
+    with pytest.raises(StoreMismatchError) as refused:
+        open_solution(tmp_path)
+    told = dict(line.strip().split(": ") for line in str(refused.value).splitlines()[1:])
+    assert told[by_zeta[1].name] == "zeta 1"
+    assert told[by_zeta[2].name] == "zeta 2, not finished"
+    assert told[by_zeta[3].name] == "cannot be read"
+
+
+def test_many_solutions_are_not_all_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solution_list, "MOST_LISTED", 2)
+    solve(load_world("basics/first_steps", max_steps=2), [Params(zeta=z) for z in (1, 2, 3)], out=tmp_path, progress=False)
+    with pytest.raises(StoreMismatchError, match=r"has 3 solutions(.|\n)*\n  and 1 more$"):
+        open_solution(tmp_path)
 
 
 def test_worlds_in_python_have_to_be_given(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ stored number, wherever its error comes from: resting in float16, sums in float3
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,15 @@ import numpy as np
 from empo_bi.accuracy.human_bounds import human_bounds
 from empo_bi.accuracy.robot_bounds import robot_bounds
 from empo_bi.dag.level_blocks import Block
-from empo_bi.problem.callbacks import beliefs_of, joint_policies_of
+from empo_bi.problem.callbacks import beliefs_of
+from empo_bi.problem.given_policies import GivenPolicies
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.error_bounds import QUANTITIES
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.sweep.formulas import step_weight
 from empo_bi.sweep.level_inputs import Level
-from empo_bi.sweep.phases import NO_JOINT_MU, NO_JOINT_MXU, BlockInputs, put_terminal
+from empo_bi.sweep.phases import NO_JOINT, BlockInputs, put_terminal
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
 from empo_bi.types import Array, FloatArray, IndexArray, Json
 
@@ -64,7 +65,7 @@ class ErrorPass:
         for table in self._tables.values():
             table.begin(plan)
         states = dag.states(t) if self._asks else None
-        level = Level(t, plan, rows, goals.attained(t), goals.weights(t), goals.has(t), states)
+        level = Level(t, plan, rows, goals.attained(t), goals.weights(t), goals.has(t), states, self._given_at(t))
         is_terminal = np.ones(len(plan.slot_S), dtype=np.bool_)
         self._end(plan, level)
         stored = {name: self._stored(name, t) for name in ("vh", "ve", "xh", "qr", "vr")}
@@ -99,7 +100,13 @@ class ErrorPass:
     @property
     def _asks(self) -> bool:
         has_belief = self.human_params.believed_others_policy is not None
-        return self.solution.has_own_prior or has_belief or not self.setting.unit_durations
+        is_asked = self.solution.has_own_prior and self.solution.asked_prior.wants_states
+        return is_asked or has_belief or not self.setting.unit_durations
+
+    def _given_at(self, t: int) -> Callable[[IndexArray], GivenPolicies | None]:
+        if self.has_humans:
+            return lambda place_M: None
+        return partial(self.solution.asked_prior.given, self.solution.dag, t)
 
     def _blocks(self, t: int) -> Iterator[tuple[Block, Array | None]]:
         """Blocks of a level, with the policies that users read, if there are some."""
@@ -160,15 +167,15 @@ class ErrorPass:
         )  # fmt: skip
 
     def _run_robot(self, work: BlockInputs, found: Found) -> None:
-        profiles, params, tables, goals = self.setting.profiles, self.params, self._tables, self.setting.goals
-        joint_MU, joint_MXU = NO_JOINT_MU, NO_JOINT_MXU
+        profiles, params, tables = self.setting.profiles, self.params, self._tables
+        joint = NO_JOINT
         if not self.has_humans:
-            joint_MU, joint_MXU = joint_policies_of(self.solution.prior, profiles, goals, work.states or [], work.has_NX)
+            joint = self.solution.asked_prior.joint(work.states, work.has_NX, work.given)
         robot_bounds(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h), work.discounts(params.rate_r),
             work.duration_weights(params.rate_r), tables["ve"].read, tables["d_ve"].read, tables["vr"].read,
-            tables["d_vr"].read, work.attained_MB, work.has_NX, work.weight_NX, found["pi_h"], found["d_pi_h"], joint_MU,
-            joint_MXU, profiles.played_UR, profiles.action_UH, profiles.n_profiles, params.beta_r,
+            tables["d_vr"].read, work.attained_MB, work.has_NX, work.weight_NX, found["pi_h"], found["d_pi_h"], *joint,
+            profiles.played_UR, profiles.action_UH, profiles.n_profiles, params.beta_r,
             self.setting.factor(params.rate_h), self.setting.factor(params.rate_r), self._slack(params.rate_h, work),
             self._slack(params.rate_r, work), step_weight(params.rate_r), params.rate_r > 0, params.zeta, params.xi,
             params.eta, *(found[name] for q in ("Vh_e", "X_h", "U_r", "Q_r", "pi_r", "V_r") for name in (q, f"d_{q}")),

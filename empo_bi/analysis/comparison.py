@@ -19,6 +19,7 @@ from operator import index
 
 import numpy as np
 
+from empo_bi.analysis import html_parts as parts
 from empo_bi.analysis.alignment import shared_places
 from empo_bi.analysis.decisions import Decision, decision_at
 from empo_bi.analysis.ranking import smallest
@@ -108,6 +109,23 @@ class Comparison:
         for t, (distance, divergence) in enumerate(zip(self.distance_T, self.divergence_T, strict=True)):
             lines.append(f"{t:5}  {distance:8.4f}  {divergence:10.4g}  {_in_columns(text_TH[t], width_H)}")
         return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what differs between the parameters, and a row for each level."""
+        head = ["level", "distance", "divergence", *(f"change of power, human {human}" for human in self.first.humans)]
+        columns = zip(self.distance_T, self.divergence_T, self.power_TH, strict=True)
+        rows = [
+            [t, f"{distance:.4f}", f"{divergence:.4g}", *(f"{x:+.4g}" for x in power_H)]
+            for t, (distance, divergence, power_H) in enumerate(columns)
+        ]
+        return parts.table(head, rows, self._caption())
+
+    def _caption(self) -> str:
+        one, other = self.first.params.describe(), self.second.params.describe()
+        pairs = {name: (parts.number(one[name]), parts.number(other[name])) for name in one if one[name] != other[name]}
+        changed = ", ".join(f"{name} {before} → {after}" for name, (before, after) in pairs.items())
+        weights = "all states count the same" if self.over == "mean" else "states count by how likely they are reached"
+        return f"{changed or 'the same parameters'}; {weights}"
 
     def most_different(self, n: int = 5, *, by: str = "expected") -> list[Difference]:
         """The ``n`` states in which decisions differ most.

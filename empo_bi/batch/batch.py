@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from empo_bi.batch import manifest as manifests
+from empo_bi.batch.at_work import AT_WORK, at_work, forget
 from empo_bi.batch.leftovers import remove_leftovers
 from empo_bi.batch.run_pass import BatchSettings, Pass, do_pass
 from empo_bi.batch.runs import Run, runs_of
@@ -32,8 +33,9 @@ from empo_bi.store.solution_folders import SOLUTION, is_url
 from empo_bi.types import Json
 
 MAX_DEATHS = 3  # of workers, one after the other, before any of them has begun a run
+STARTING = "nothing yet, the workers are starting"
 TABLE_SECONDS = 60  # how often the table is written while runs go on
-OURS = ("batch.json", "batch.lock", "runs", "dags", "table.csv", "table.parquet")  # files in the folder of a batch
+OURS = ("batch.json", "batch.lock", AT_WORK, "runs", "dags", "table.csv", "table.parquet")  # files in the folder of a batch
 Source = str | os.PathLike[str] | Mapping[str, Any] | BatchSpec
 
 
@@ -282,7 +284,8 @@ class _Batch:
     def run(self, make_workers: Callable[[], Workers], progress: bool) -> BatchResult:
         self.write_table()
         possible = [run for run in self.left if run.trouble is None]
-        with RunBar("batch", len(possible), progress) as bar, _finally(self.write_table):
+        bar = RunBar("batch", len(possible), progress, lambda: at_work(self._folder, self._call) or STARTING)
+        with bar, _finally(self._leave), self._noting_what_is_kept():
             for run in self.left:
                 if run.trouble is not None:
                     self._fail(run, run.trouble)
@@ -292,6 +295,27 @@ class _Batch:
                     self._work_on(possible, workers, bar, progress=progress and workers.n == 1 and bool(workers.parent))
         self.tidy()
         return self.result()
+
+    def _leave(self) -> None:
+        """What is left to do, however the work ended."""
+        self.write_table()
+        forget(self._folder)
+
+    @contextlib.contextmanager
+    def _noting_what_is_kept(self) -> Iterator[None]:
+        """Tell whoever presses Ctrl-C what will be there next time."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            for run in self.left:
+                found = None if run.key in self._settled else self._read(run)
+                if found is not None and found["call"] == self._call and found["status"] != manifests.RUNNING:
+                    self._settled[run.key] = found  # its pass was not over
+            begun = [run for run in self.left if run.key not in self._settled and self._folder_of(run).names(SOLUTION)]
+            n_finished = sum(self._is_finished(run) for run in self._runs)
+            half = f", {counted(len(begun), 'run')} half done" if begun else ""
+            error.add_note(f"{n_finished:,} of {counted(len(self._runs), 'run')} finished{half}; the same command continues")
+            raise
 
     def tidy(self) -> None:
         """When all runs are settled, remove what killed processes left behind, of this or earlier calls."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from empo_bi.batch import manifest as manifests
+from empo_bi.batch.at_work import Journal
 from empo_bi.batch.metrics import Metric, MetricReference
 from empo_bi.batch.runs import Run
 from empo_bi.batch.summary import columns_of, rollout_columns
@@ -31,6 +35,8 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
+from empo_bi.runtime.multiprocessing_internals import unlink_own_semaphores
+from empo_bi.runtime.wording import counted
 from empo_bi.solving import run_manifest
 from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.solving.options import Storage, resources_from
@@ -40,11 +46,18 @@ from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
 from empo_bi.store.solved_levels import ARRAYS
 from empo_bi.types import Json
+from empo_bi.world.model import World
 
-# DAGs up to this size stay in memory: enumerating them again takes less time than opening a store, and a killed pass over
-# them loses little.
+# DAGs up to this size stay in memory, if finding their first states is quick: enumerating them again takes less time than
+# opening a store.
 SMALL_BODIES, SMALL_STATES = 50_000, 200_000
+PROBE_BODIES, PROBE_SECONDS = 2_000, 2.0
 RUNS_AT_ONCE = 16  # more sets of parameters in one sweep gain nothing
+# Sweeps in memory are three times as fast as with stores, but lost if the batch is stopped, so they have to be short.
+# Work is transitions times columns of goals times runs, of which a core does about 1e9 in a second.
+UNKNOWN_COLUMNS = 100  # of goals that differ from state to state
+WORK_AT_ONCE = 1e10  # of a sweep in memory that several runs share
+MOST_WORK_IN_MEMORY = 3e10  # of a single run; beyond that, levels go to a store one by one
 LOCK_SECONDS = 600  # to wait for workers of a killed batch to release their stores; on a cluster, at their next level
 OURS_SECONDS = 1  # between checks whether a run still belongs to this call
 WATCH_SECONDS = 0.2  # between checks whether the batch's process still exists
@@ -113,6 +126,9 @@ class _Recorder:
 
     def __init__(self, work: Pass) -> None:
         self._work = work
+        first = work.runs[0]
+        what = f"{first.world.name}, {counted(first.steps, 'step')}" if first.steps else first.world.name
+        self.journal = Journal(work.folder, work.settings.call, what, len(work.runs))
         self.manifests = {run.key: work.begun(run) for run in work.runs}
 
     def begin(self) -> None:
@@ -149,11 +165,12 @@ class _Recorder:
         return found is None or found["call"] == self._work.settings.call
 
     def after_level(self, runs: Sequence[Run]) -> Callable[[int, int, int], None]:
-        """A function that stops the sweep if a later call has taken over the runs and waits for them."""
+        """A function that tells the level, and stops the sweep if a later call has taken over the runs."""
         checked = time.monotonic()
 
-        def check(*_: int) -> None:
+        def check(level: int, *_: int) -> None:
             nonlocal checked
+            self.journal.tell_sometimes(f"solving, {counted(level, 'level')} to go", len(runs))
             if time.monotonic() - checked > OURS_SECONDS:
                 checked = time.monotonic()
                 if not any(self._is_ours(run) for run in runs):
@@ -174,20 +191,29 @@ def do_pass(work: Pass) -> dict[str, Json]:
         _end_with(work.settings.parent)
     reset_peak()
     recorder = _Recorder(work)
+    with recorder.journal.removed_at_the_end():
+        return _do_pass(work, recorder)
+
+
+def _do_pass(work: Pass, recorder: _Recorder) -> dict[str, Json]:
+    recorder.journal.tell("starting")
     recorder.begin()
     runs = [run for run in work.runs if recorder.manifests[run.key]["status"] == manifests.RUNNING]
     in_worker = bool(work.settings.parent)  # several workers share a terminal
     with recorder.failures(runs), _warnings_logged(recorder, runs), compilations.quiet(in_worker):
         metrics = [_unchanged(reference.load(), work.settings.asked) for reference in work.settings.metrics]
         world = work.runs[0].world.load_again(work.runs[0].given_steps, work.runs[0].about)
+        recorder.journal.tell("finding states")
         start = time.perf_counter()
         dag, kept_at = _patiently(lambda: _dag_of(world, work), lambda error: recorder.log(runs, f"waiting: {error}"))
         seconds = time.perf_counter() - start
         with dag:
-            for first in range(0, len(runs), RUNS_AT_ONCE):
-                some = runs[first : first + RUNS_AT_ONCE]
+            task = _Task(work, recorder, world, dag, kept_at, seconds, metrics)
+            at_once = task.runs_at_once()
+            for first in range(0, len(runs), at_once):
+                some = runs[first : first + at_once]
                 with recorder.failures(some):
-                    _solve_and_record(_Task(work, recorder, world, dag, kept_at, seconds, metrics), some)
+                    _solve_and_record(task, some)
     return recorder.manifests
 
 
@@ -213,8 +239,13 @@ def _patiently(act: Callable[[], Result], log: Callable[[StoreLockedError], None
 
 
 def _end_with(parent: int) -> None:
-    """End this process when the batch's own process is gone; otherwise another call would find its locks."""
+    """End this process when the batch's own process is gone; otherwise another call would find its locks.
+
+    Ctrl-C reaches all processes of a terminal. It is for the batch's own process, which then ends the others.
+    """
     name = f"empo_bi-watch-{parent}"
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.getpid() == parent or any(thread.name == name for thread in threading.enumerate()):
         return
     if os.getppid() != parent:
@@ -222,6 +253,7 @@ def _end_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
+            unlink_own_semaphores()  # of libraries that were imported meanwhile
             time.sleep(WATCH_SECONDS)
         os._exit(1)
 
@@ -242,16 +274,30 @@ def _dag_of(world: Any, work: Pass) -> tuple[Dag, str | None]:
     options: Json = {"precision": EXACT, "progress": work.settings.progress, "memory_limit": work.memory_limit}
     most, name = work.settings.max_states, f"dags/{work.runs[0].about['key']}"
     if not (work.folder / name).names():
-        try:
-            dag = enumerate_dag(world, max_states=SMALL_BODIES if most is None else min(SMALL_BODIES, most), **options)
-            if dag.n_states <= SMALL_STATES:
-                return dag, None
-            dag.close()
-        except TooManyStatesError:
-            if most is not None and most <= SMALL_BODIES:
-                raise
+        dag = _small_dag(world, most, options)
+        if dag is not None:
+            return dag, None
     with _turn(work.folder, name):
         return enumerate_dag(world, store=(work.folder / name).place, max_states=most, **options), name
+
+
+def _small_dag(world: World, most: int | None, options: Json) -> Dag | None:
+    """The DAG in memory, if it is small and its states are found quickly; worlds written in Python may be slow."""
+    for at_most, patience in ((min(PROBE_BODIES, SMALL_BODIES), PROBE_SECONDS), (SMALL_BODIES, math.inf)):
+        dag, start = None, time.monotonic() - compilations.seconds
+        try:
+            dag = enumerate_dag(world, max_states=at_most if most is None else min(at_most, most), **options)
+        except TooManyStatesError:
+            if most is not None and most <= at_most:
+                raise
+        is_quick = time.monotonic() - compilations.seconds - start < patience
+        if dag is not None and is_quick and dag.n_states <= SMALL_STATES:
+            return dag
+        if dag is not None:
+            dag.close()
+        if dag is not None or not is_quick:
+            break
+    return None
 
 
 @contextlib.contextmanager
@@ -282,6 +328,24 @@ class _Task:
     kept_at: str | None
     enumerate_seconds: float
     metrics: Sequence[Metric]
+
+    @cached_property
+    def work_of_a_run(self) -> float:
+        """Transitions of all states, times columns of goals."""
+        goals = self.dag.goals
+        n_columns = UNKNOWN_COLUMNS if goals is None else len(goals.humans) * goals.n_goals
+        return float(self.dag.n_transitions) * self.dag.n_states / max(1, self.dag.n_bodies) * n_columns
+
+    @property
+    def stays_in_memory(self) -> bool:
+        """Whether results need no store, since nothing but numbers is kept and they are made quickly."""
+        return self.work.keep == "summary" and self.kept_at is None and self.work_of_a_run <= MOST_WORK_IN_MEMORY
+
+    def runs_at_once(self) -> int:
+        """How many runs share a sweep: in memory so many that it is short, since they are all lost if it is stopped."""
+        if not self.stays_in_memory:
+            return RUNS_AT_ONCE
+        return int(min(RUNS_AT_ONCE, max(1.0, WORK_AT_ONCE / max(1.0, self.work_of_a_run))))
 
 
 def _solve_and_record(task: _Task, runs: Sequence[Run]) -> None:
@@ -323,10 +387,9 @@ def _is_there(task: _Task, run: Run) -> bool:
 
 
 def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
-    stays_in_memory = task.work.keep == "summary" and task.kept_at is None
     settings = task.work.settings
     storage = Storage(
-        folders=None if stays_in_memory else [task.work.folder_of(run).place for run in runs],
+        folders=None if task.stays_in_memory else [task.work.folder_of(run).place for run in runs],
         arrays=frozenset(KEEPS[task.work.keep] or ARRAYS), precision=settings.precision,
     )  # fmt: skip
     resources = resources_from(
@@ -339,6 +402,7 @@ def _solutions(task: _Task, runs: Sequence[Run]) -> list[Solution]:
 def _record(task: _Task, run: Run, solution: Solution, timings: Json) -> None:
     """Record the results of a run, and then delete what is not kept."""
     settings, start = task.work.settings, time.perf_counter()
+    task.recorder.journal.tell_sometimes("computing what goes into the table")
     columns = columns_of(solution, per_goal=settings.per_goal)
     if settings.rollouts:
         columns |= rollout_columns(solution, settings.rollouts, run.rollout_seed)

@@ -12,7 +12,7 @@ from empo_bi.errors import DamagedStoreError, EmpoError
 from empo_bi.runtime.ordinary_files import is_plain_name
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.opening import open_stored
-from empo_bi.solving.run_manifest import REMEDY, openable, read_manifest
+from empo_bi.solving.run_manifest import REMEDY, is_half_written, openable, read_manifest
 from empo_bi.store.location import BUILDING, place_of
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
@@ -50,7 +50,8 @@ def damaged_manifests(path: object) -> list[str]:
         try:
             read_manifest(run)
         except DamagedStoreError as error:
-            found.append(str(error))
+            if not is_half_written(run):
+                found.append(str(error))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -51,7 +52,12 @@ class Workers:
         pool: Any = joblib.Parallel(
             n_jobs=self.n, backend="loky", return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs"
         )
-        yield from pool(joblib.delayed(function)(task) for task in tasks)
+        with warnings.catch_warnings():
+            # Its advice about memory is for other work: what a worker may hold is decided here.
+            warnings.filterwarnings("ignore", category=UserWarning, module=r"joblib\b")
+            with _interrupts_blocked():
+                results = pool(joblib.delayed(function)(task) for task in tasks)
+            yield from results
 
     def alone(self, function: Callable[[Task], Result], task: Task) -> Result:
         """One task in a process of its own, so that its death harms no other task."""
@@ -66,6 +72,22 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C until the end of this context, and for good in processes that are started inside of it.
+
+    It reaches all processes of a terminal. New ones would end in the middle of an import, with a traceback each.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class DaskWorkers(Workers):

@@ -63,19 +63,15 @@ def batch(
         if dry_run:
             result = look_at_batch(spec, **options)
         else:
-            try:
-                result = run_batch(
-                    spec,
-                    **options,
-                    retry_failed=retry_failed,
-                    backend=backend,
-                    scheduler=scheduler,
-                    spread=spread,
-                    progress=not quiet,
-                )
-            except KeyboardInterrupt as error:
-                error.add_note("Finished runs are kept, and the same command continues")
-                raise
+            result = run_batch(
+                spec,
+                **options,
+                retry_failed=retry_failed,
+                backend=backend,
+                scheduler=scheduler,
+                spread=spread,
+                progress=not quiet,
+            )
     if as_json:
         print_json({
             "folder": str(result.folder),

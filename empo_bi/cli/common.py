@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from empo_bi.cli.values import Numbers, Pairs, TheoryParameter, World, WorldOverride, as_dict
+from empo_bi.cli.values import Numbers, Pairs, Size, TheoryParameter, World, WorldOverride, as_dict
 from empo_bi.errors import EmpoError
 from empo_bi.runtime.atomic_write import checked_place
 from empo_bi.runtime.compilation import compilations
@@ -27,6 +27,11 @@ trust_option = click.option(
 made_by_option = click.option(
     "--world", "made_by", metavar="FUNCTION",
     help="The function that makes the world of RUN, if it is written in Python: my_worlds.py:make_ring, or module:function.",
+)  # fmt: skip
+again_option = click.option(
+    "--memory-limit", type=Size(),
+    help="Where a batch did not keep all states or values of RUN, they are computed again, within this memory: 2GB if "
+    "nothing is given.",
 )  # fmt: skip
 world_argument = click.argument("world", type=World())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from empo_bi.cli.common import as_usage_errors, check_out_file, json_option, made_by_option, quiet_option, trust_option
+from empo_bi.cli.common import (
+    again_option,
+    as_usage_errors,
+    check_out_file,
+    json_option,
+    made_by_option,
+    quiet_option,
+    trust_option,
+)
 from empo_bi.cli.output import echo, print_json
 
 
@@ -19,11 +27,12 @@ from empo_bi.cli.output import echo, print_json
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @made_by_option
 @trust_option
+@again_option
 @quiet_option("No progress and no messages.")
 @json_option
 def report(
     run: str, out: str, min_probability: float, max_states: int | None, title: str | None, force: bool, made_by: str | None,
-    trust: bool, quiet: bool, as_json: bool,
+    trust: bool, memory_limit: float | str | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Write one HTML file to explore RUN: a folder of `empo-bi solve --out`, one solution in it, or a run of a batch.
 
@@ -42,7 +51,10 @@ def report(
     from empo_bi.solving.opening import open_solution
 
     check_out_file(out, force)
-    with open_solution(run, world=made_by, trust=trust, progress=not quiet) as solution, as_usage_errors():
+    with (
+        open_solution(run, world=made_by, trust=trust, memory_limit=memory_limit, progress=not quiet) as solution,
+        as_usage_errors(),
+    ):
         written = write_report(
             solution, out, min_probability=min_probability, max_states=max_states, title=title, overwrite=force,
             progress=not quiet,

@@ -15,6 +15,8 @@ from empo_bi.runtime.printable import one_line
 from empo_bi.runtime.wording import counted
 
 if TYPE_CHECKING:
+    import os
+
     from empo_bi.store.small_files import Folder
     from empo_bi.types import Json
 
@@ -145,29 +147,38 @@ def _in_words(content: Json, folder: Folder) -> str:
 
 
 def _solution(path: str, made_by: str | None, as_json: bool) -> None:
-    from empo_bi.cli.solve import content_of, in_words
-    from empo_bi.solving.opening import open_solution, solutions_in
+    from empo_bi.solving.opening import solutions_in
+    from empo_bi.solving.solution_list import lines_of
+    from empo_bi.store.small_files import Folder
 
-    for place in solutions_in(path):
-        with open_solution(place, world=made_by) as solution:
-            report = solution.at(solution.dag.states(0)[0])
-            if as_json:
-                print_json(content_of(solution, report, solution.model.title, str(place), None))
-            else:
-                given = {
-                    name: _number(value) for name, value in solution.params.describe().items() if name != "believed_others"
-                }
-                params = ", ".join(f"{name} {value}" for name, value in given.items())
-                echo(
-                    "\n".join(
-                        [
-                            one_line(solution.model.title),
-                            f"params: {params}",
-                            solution.summary(),
-                            *in_words(solution, report),
-                        ]
-                    )
-                )
+    places = solutions_in(path)
+    if len(places) == 1:
+        _show_solution(places[0], made_by, as_json)
+        return
+    if not as_json:
+        echo("\n".join([f"{len(places):,} solutions:", *lines_of(Folder(path), [Folder(place).name for place in places])]))
+    for place in places:
+        if not as_json:
+            echo(f"\n{Folder(place).name}")
+        try:
+            _show_solution(place, made_by, as_json)
+        except StoreNotFoundError as error:  # it is not finished; the others may be
+            echo(str(error), err=True)
+
+
+def _show_solution(place: str | os.PathLike[str], made_by: str | None, as_json: bool) -> None:
+    from empo_bi.cli.solve import content_of, in_words
+    from empo_bi.solving.opening import open_solution
+
+    with open_solution(place, world=made_by) as solution:
+        report = solution.at(solution.dag.states(0)[0])
+        if as_json:
+            print_json(content_of(solution, report, solution.model.title, str(place), None))
+            return
+        given = {name: _number(value) for name, value in solution.params.describe().items() if name != "believed_others"}
+        params = ", ".join(f"{name} {value}" for name, value in given.items())
+        lines = [one_line(solution.model.title), f"params: {params}", solution.summary(), *in_words(solution, report)]
+        echo("\n".join(lines))
 
 
 def _number(value: object) -> str:

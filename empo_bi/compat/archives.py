@@ -20,17 +20,20 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.python_objects import sorted_order
 from empo_bi.dag.python_world import LevelFunction, level_of
 from empo_bi.dag.world_fingerprint import world_key
-from empo_bi.errors import StoreMismatchError, TooManyStatesError
+from empo_bi.errors import MemoryLimitError, StoreMismatchError, TooManyStatesError
 from empo_bi.results.chain import documented_order
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.byte_sizes import as_text
+from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.ordinary_files import open_without_links, path_inside
 from empo_bi.runtime.progress import say
 from empo_bi.solving.enumeration import enumerate_dag
+from empo_bi.solving.opening import AGAIN_BYTES
 from empo_bi.store.solution_folders import ARCHIVES
 from empo_bi.store.value_lines import GoalOf, Slice, Value, append_level, check_end, check_kind, name_of, read_levels
 from empo_bi.types import Array, Json
 from empo_bi.world.as_model import as_model
-from empo_bi.world.model import State
+from empo_bi.world.model import State, World
 
 Values = MutableSequence[Value] | MutableMapping[State, Value]  # by number, or by state
 
@@ -165,6 +168,8 @@ class _FolderArchive:
 
     def slices(self, array: str) -> Iterator[Slice]:
         """Level by level, from the last, as they are solved."""
+        if not self._levels.levels:  # nothing was solved yet
+            return
         dag = self._dag()
         goal_of = self._goal_of(dag)
         for t in sorted(self._levels.levels, reverse=True):
@@ -187,11 +192,21 @@ class _FolderArchive:
         world, is_same = remembered_world(mapping, str(self._folder)), False
         if world_key(world) == (content["world"], content["horizon"]):
             with contextlib.suppress(TooManyStatesError):  # than there are values: no archive makes us look for more
-                dag = enumerate_dag(world, max_states=max(1, sum(content["level_sizes"])), progress=False)
+                dag = self._found_again(world, sum(content["level_sizes"]))
                 is_same = dag.level_sizes == content["level_sizes"]
         if not is_same:
             raise self._levels.damaged("the metadata of the store: its world is another one than that of its values")
         return dag
+
+    def _found_again(self, world: World, n_states: int) -> Dag:
+        limit = resident_bytes() + AGAIN_BYTES
+        try:
+            return enumerate_dag(world, max_states=max(1, n_states), memory_limit=limit, progress=False)
+        except MemoryLimitError as error:
+            raise MemoryLimitError(
+                f"{self._folder}: to tell which states its rows belong to, they are found again, and that takes more than "
+                f"{as_text(AGAIN_BYTES)}; use open_solution on the folder of the run instead"
+            ) from error
 
     def _goal_of(self, dag: Dag) -> GoalOf:
         named = self._named

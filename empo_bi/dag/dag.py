@@ -16,9 +16,9 @@ from empo_bi.dag.slices import BodySlice, LevelSlice, as_array, places_in, trans
 from empo_bi.dag.state_index import KeyStateIndex, ListStateIndex, SharedStateIndex, StateIndex, StateKeys
 from empo_bi.dag.sub_problem import WHOLE
 from empo_bi.dag.world_snapshot import WorldSnapshot
-from empo_bi.errors import InvalidStateError
+from empo_bi.errors import InvalidStateError, StoreMismatchError
 from empo_bi.memory.storage_report import Account, MemoryReport
-from empo_bi.runtime.hooks import provider_of
+from empo_bi.runtime.hooks import Displayed, provider_of
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.types import Bodies, ByteArray, IndexArray, KeyArray
 from empo_bi.world.as_model import UNKNOWN, as_model
@@ -27,7 +27,7 @@ from empo_bi.world.model import State, World
 ATTAINED = ("members", "added", "attained")  # arrays of a slice that tell where goals are attained
 
 
-class Dag:
+class Dag(Displayed):
     """All states of a world, level by level; in a gridworld, level = step.
 
     Use it as a context manager, or call :meth:`close`, to remove a temporary store at once; otherwise that happens when
@@ -64,6 +64,7 @@ class Dag:
         self.world_key: tuple[str, int | None] | None = None  # tells whether a world is still the one this was made of
         self.snapshot: WorldSnapshot | None = None  # likewise, of a world whose attributes change when it is asked
         self.part = WHOLE  # of the world that was enumerated
+        self.begins: Sequence[State] = ()  # where runs begin, where that is not where the enumeration began
         self.is_usable = True  # until it is closed
         self.horizon = len(levels) - 1
         self.level_sizes = [sizes.n_states for sizes in levels.sizes]
@@ -81,6 +82,8 @@ class Dag:
             self._book = KeyStateIndex(codec, levels)
         else:
             self._book = SharedStateIndex(levels) if shares_bodies else ListStateIndex(levels)
+
+    _display = "Dag.display"
 
     def __repr__(self) -> str:
         return f"<Dag: {self.summary()}>"
@@ -185,6 +188,29 @@ class Dag:
         t = self._checked_level(t)
         body_S = as_array(self.levels.members(t))
         return self._book.states(t, body_S if place_M is None else body_S[place_M])
+
+    def starts(self) -> dict[int, IndexArray]:
+        """Where runs begin, each state as likely as any other: by level, the places of these states, ascending.
+
+        Raises
+        ------
+        StoreMismatchError
+            For a store that starts on several levels and was opened without saying where: only its lowest level has
+            nothing but states to start with.
+        """
+        states = self.begins or self.part.starts
+        if not states:
+            n_starts = self.part.content.get("n_starts", self.level_sizes[0])
+            if n_starts != self.level_sizes[0]:
+                raise StoreMismatchError(
+                    f"this was enumerated from {n_starts:,} states on several levels, and the store does not say which; "
+                    "solve with the same start and out, which opens it, to ask what happens from there"
+                )
+            return {0: np.arange(self.level_sizes[0])}
+        found: dict[int, list[int]] = {}
+        for t, place in sorted(self.place_of(state) for state in states):
+            found.setdefault(t, []).append(place)
+        return {t: np.array(places) for t, places in found.items()}
 
     def terminal_states(self) -> list[State]:
         """All states without successors, level by level: where the world ends, or where a sub-problem stops.

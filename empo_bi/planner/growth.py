@@ -12,6 +12,10 @@ Series = npt.NDArray[np.float64]
 
 _LEAST_POINTS = 5  # levels to learn from
 _FEW_BODIES, _MANY_BODIES = 2e4, 2e5  # with fewer, growth has hardly begun in most worlds; with more, it slows down
+_LEAST_WAVE = 0.1  # growth of the box, as a logarithm, that counts
+_WAVE_POWER, _WAVE_OFFSET = 0.55, 0.8  # by which the likely forecast is raised, fitted; the offset for many bodies
+_WAVE_SPREAD, _LEAST_SPREAD = 4.5, 3.0  # the high forecast against the likely one, with a wave to come and without
+_HIGHEST_WAVE = 6.0  # beyond what was seen in any world
 _STEEPEST = 5.0  # the exponent of the fastest growth, as a power of the step, at the beginning
 
 
@@ -50,7 +54,7 @@ class Forecast:
     n_seen: int
 
 
-def extrapolated(seen: Sequence[float], length: int) -> Forecast:
+def extrapolated(seen: Sequence[float], length: int, waves: Sequence[float] = ()) -> Forecast:
     r"""New bodies by level, continued to a given length.
 
     Reachable states grow like a power of the step until all are found; the first levels do not show when that will be. The
@@ -58,6 +62,11 @@ def extrapolated(seen: Sequence[float], length: int) -> Forecast:
     of the levels counted) and a late end (a parabola in :math:`\ln t, \ln n`). The high one is the mean of the likely one
     and of continued growth (the same parabola, or a straight line), and never less than on the last level. The fewer bodies
     were counted, the closer the likely forecast is to a late end, and the high one to :math:`t^5`.
+
+    ``waves`` are what a look ahead found to open up by each later level: the logarithm of how much larger the box of all
+    combinations of values becomes (see :mod:`empo_bi.planner.lookahead`). Then the likely forecast is raised by a power of
+    that, and the high one is at least a multiple of the likely one. Both were fitted to random worlds with keys and doors
+    (``benchmarks/bench_keys.py``), whose levels do not show what is behind the next door.
 
     On the shipped worlds, the number of states at twice the counted horizon is in the range in nine cases of ten, and the
     likely number is right within a factor of 1.5 in seven cases of ten.
@@ -72,11 +81,25 @@ def extrapolated(seen: Sequence[float], length: int) -> Forecast:
     youth = _youth(known)
     steep = flat * (t / len(known)) ** (_STEEPEST * youth)
     if len(known) < _LEAST_POINTS:  # too little to learn from
-        return _forecast(known, nothing, flat, steep)
+        return _raised(_forecast(known, nothing, flat, steep), waves, youth)
     early, late, straight = flat * np.exp(-4 * (t - len(known)) / len(known)), _parabola(known, t), _line(known, t)
     weight = 0.5 + 0.35 * youth**2
     likely = early ** (1 - weight) * late**weight
-    return _forecast(known, nothing, likely, np.maximum(steep, np.sqrt(likely * np.maximum(late, straight))))
+    high = np.maximum(steep, np.sqrt(likely * np.maximum(late, straight)))
+    return _raised(_forecast(known, nothing, likely, high), waves, youth)
+
+
+def _raised(forecast: Forecast, waves: Sequence[float], youth: float) -> Forecast:
+    """A forecast that allows for what a look ahead found; as it is where there was none."""
+    n, n_ahead = forecast.n_seen, len(forecast.likely) - forecast.n_seen
+    opens = np.asarray([*waves[:n_ahead], *([waves[-1]] * (n_ahead - len(waves)))] if waves else np.zeros(n_ahead))
+    is_wave = opens > _LEAST_WAVE
+    factor = np.where(is_wave, np.exp(np.minimum(_WAVE_POWER * opens, _HIGHEST_WAVE) + _WAVE_OFFSET * (1 - youth)), 1.0)
+    likely, high = forecast.likely.copy(), forecast.high.copy()
+    likely[n:] *= factor
+    spread = np.where(is_wave, _WAVE_SPREAD, _LEAST_SPREAD if len(waves) else 1.0)
+    high[n:] = np.maximum(high[n:], spread * likely[n:])
+    return Forecast(forecast.low, likely, high, n)
 
 
 def _youth(known: Series) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from empo_bi.analysis import html_parts as parts
 from empo_bi.dag.key_index import bytes_for
 from empo_bi.dag.packed_explorer import BLOCK_BYTES
 from empo_bi.dag.python_world import LevelFunction
@@ -126,6 +127,16 @@ class Plan:
             chosen = "none fits" if way is None else f"{way.name}: {_size(way.memory)}, {_time(way.seconds)}"
             lines.append(f"{sizes.steps:5}  {_count(sizes.states):>28}  {_count(sizes.transitions):>28}  {chosen}")
         return "\n".join([*lines, "", self._advice()])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a row for each horizon, and what is recommended."""
+        rows = []
+        for horizon in self.horizons:
+            sizes, way = horizon.sizes, horizon.recommended
+            chosen = ["none fits", "", ""] if way is None else [way.name, _size(way.memory), _time(way.seconds)]
+            rows.append([sizes.steps, _count(sizes.states), _count(sizes.transitions), *chosen])
+        head = ["steps", "states", "transitions", "way to run", "memory", "time"]
+        return parts.table(head, rows, self.title) + parts.paragraph(self._advice())
 
     def _advice(self) -> str:
         way = self.recommended
@@ -268,7 +279,7 @@ class _Outlook:
         self._seen, self._profiles, self._phase_2, self._base, self._workers = seen, profiles, phase_2, base, workers
         length = max(seen.n_levels, len(seen.levels))
         added, states = ([getattr(level, name) for level in seen.levels] for name in ("n_bodies", "n_states"))
-        self._added = extrapolated(added, length)
+        self._added = extrapolated(added, length, seen.waves)
         self._states = self._on_levels(states)
         # The size of a body does not change much from level to level; later levels show it best.
         late = [level for level in seen.levels[len(seen.levels) // 2 :] if level.n_transitions] or list(seen.levels)
@@ -314,7 +325,8 @@ class _Outlook:
     ) -> Way:  # fmt: skip
         shapes = {guess: self._shape(steps, guess, in_memory, work, rest) for guess in ("low", "likely", "high")}
         needed = self._range(lambda guess: self._peak(shapes[guess], is_tight, at_most=guess == "high"))
-        memory = (needed + -self._base) * _ALLOCATOR + self._base
+        memory = self._in_process(needed)
+        needed_for_limit = memory
         results = self._range(lambda guess: sum(shapes[guess].level_states) * shapes[guess].bytes_per_state)
         slices = self._range(lambda guess: sum(shapes[guess].slice_bytes))
         disk = Range.exactly(0.0)
@@ -323,14 +335,22 @@ class _Outlook:
             ratios = Range(ratio, max(ratio, min(_FULLEST, _FULLER * ratio)), max(ratio, _FULLEST))
             disk = results * ratios + slices * self._seen.dag_ratio
         if is_tight:
-            enough = int(np.ceil(memory.high / 1e8)) * 100  # MB in round numbers, but no more than may be used
-            options = {**options, "memory_limit": f"{min(enough, limit // 1_000_000) if memory.high <= limit else enough}MB"}
+            # A limit keeps memory free that a run without one never asks for: what is taken is no more than without it.
+            freely = self._in_process(self._range(lambda guess: self._peak(shapes[guess], False, at_most=guess == "high")))
+            memory = Range(*(min(getattr(memory, guess), getattr(freely, guess)) for guess in ("low", "likely", "high")))
+            enough = int(np.ceil(needed_for_limit.high / 1e8)) * 100  # MB in round numbers, but no more than may be used
+            enough = min(enough, limit // 1_000_000) if needed_for_limit.high <= limit else enough
+            options = {**options, "memory_limit": f"{enough}MB"}
         speed = self._seen.seconds_per_state / (1 if self._workers == 1 else 0.8 * self._workers)
         sweep = speed * (2.0 if work == 8 else 1.0) * (1.0 if in_memory else 1.15)
         seconds = sizes.states * sweep * _SPEED + sizes.bodies * self._seen.seconds_per_body * _ENUMERATION
         if not in_memory:
             seconds += _PER_LEVEL * (steps + 1)
-        return Way(name, options, memory, disk, seconds, memory.high <= limit)
+        return Way(name, options, memory, disk, seconds, needed_for_limit.high <= limit)
+
+    def _in_process(self, needed: Range) -> Range:
+        """What the system shows, for bytes that we count."""
+        return (needed + -self._base) * _ALLOCATOR + self._base
 
     def _shape(self, steps: int, guess: str, in_memory: bool, work: int, rest: int) -> SweepShape:
         n, profiles = steps + 1, self._profiles

@@ -22,17 +22,20 @@ from empo_bi.dag.sub_problem import WHOLE
 from empo_bi.errors import EmpoError, TooManyStatesError
 from empo_bi.memory.budget import Budget
 from empo_bi.memory.watch import Watch
+from empo_bi.planner.lookahead import SeenPairs, log_boxes_ahead
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.solving.enumeration import ExplorerOptions, explorer_for
 from empo_bi.solving.solve import pipeline_for
 from empo_bi.sweep.memory_model import BLOCK_STATES
-from empo_bi.types import Json
+from empo_bi.types import Json, KeyArray
 from empo_bi.world.as_model import Model
 
 TRIAL_STATES = 20_000  # states that are solved to measure the speed
 MAX_BODIES = 20_000_000
+_SAMPLED_BODIES = 1 << 16  # of each level, whose values are looked at
+_LOOK_AHEAD_SECONDS = 3.0
 _UNTIMED_LEVELS = 2  # always counted: they have very few states, but load or even compile the kernels
 
 
@@ -49,6 +52,7 @@ class Probe:
     dag_ratio, result_ratio : bytes on disk for each byte in memory
     seconds_per_state : of the backward pass, both phases
     n_columns, n_words : (human, goal) pairs, and words of a key (0 in Python worlds)
+    waves : what opens up by each level that was not counted, see :func:`~empo_bi.planner.growth.extrapolated`
     """
 
     levels: Sequence[LevelSizes]
@@ -63,6 +67,7 @@ class Probe:
     n_columns: int
     n_words: int
     goals_by_state: bool
+    waves: Sequence[float] = ()
 
     @property
     def n_bodies(self) -> int:
@@ -115,7 +120,19 @@ def probe(
         n_columns=trial.n_columns,
         n_words=0 if model.packed is None else model.packed.n_words,
         goals_by_state=trial.goals_by_state,
+        waves=_waves_of(model, levels.key_samples, n_levels - len(levels), min(_LOOK_AHEAD_SECONDS, seconds / 3)),
     )
+
+
+def _waves_of(model: Model, samples: Sequence[KeyArray], n_levels: int, seconds: float) -> list[float]:
+    """How much larger the box of combinations of values becomes by each of so many levels, as a logarithm."""
+    if model.grid is None or n_levels == 0 or not SeenPairs.can_hold(model.grid.layout):
+        return []
+    seen = SeenPairs(model.grid.layout)
+    for key_SW in samples:
+        seen.add(key_SW)
+    boxes = log_boxes_ahead(model.grid, seen, samples[-1], n_levels, seconds)
+    return [box - boxes[0] for box in boxes[1:]]
 
 
 def _count(
@@ -164,10 +181,14 @@ class _FirstLevels(MemoryLevels):
     def __init__(self, n_profiles: int) -> None:
         super().__init__()
         self._n_kept, self._n_profiles, self._is_nested = 0, n_profiles, False
+        self.key_samples: list[KeyArray] = []  # of the bodies that each level adds, all or some
 
     def append(self, piece: BodySlice, frontier: Callable[[], list[Any]]) -> None:
         super().append(piece, frontier)
         self._n_kept += len(piece.added)
+        if piece.key_BW is not None and len(piece.key_BW):
+            every = -(-len(piece.key_BW) // _SAMPLED_BODIES)
+            self.key_samples.append(piece.key_BW[::every].copy())
         if len(self) == 1:
             self._is_nested = is_nested(piece, self._n_profiles)
         is_wanted = len(self) == 1 or not self._is_nested or self._n_kept <= TRIAL_STATES

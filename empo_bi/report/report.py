@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 
 import numpy as np
@@ -75,18 +76,43 @@ def write_report(
     >>> report.embedded == report.reached, report.bytes < 1e6
     (True, True)
     """
+    check_choices(solution, min_probability, max_states, title)
+    check_path("path", path, "the name of a file, such as report.html")
+    check_flags(overwrite=overwrite, progress=progress)
+    file = checked_place(path, overwrite)
+    made = made_page(solution, min_probability=min_probability, max_states=max_states, title=title, progress=progress)
+    with atomic_write(file) as unfinished:
+        unfinished.write_bytes(made.page)
+    return ReportFile(file, len(made.page), solution.dag.n_states, made.reached, made.embedded)
+
+
+def check_choices(solution: object, min_probability: object, max_states: object, title: object) -> None:
+    """Refuse what is not a solution of both phases, and wrong choices of what to show of it."""
     if not isinstance(solution, Solution):
         raise TypeError(f"solution is a {type(solution).__name__}; give a Solution, as solve or open_solution returns it")
     if not solution.has_robot:
         raise ValueError("phase 2 was not solved (phase_2=False), but a report shows both policies; solve both phases")
     if not isinstance(min_probability, int | float | np.number) or not 0 <= min_probability <= 1:
         raise ValueError(f"min_probability={min_probability!r}; give a probability from 0 to 1")
-    if max_states is not None and (isinstance(max_states, bool) or not hasattr(max_states, "__index__") or max_states < 1):
+    is_number = hasattr(max_states, "__index__") and not isinstance(max_states, bool)
+    if max_states is not None and not (is_number and index(max_states) >= 1):  # type: ignore[arg-type]
         raise ValueError(f"max_states={max_states!r}; give a whole number of at least 1, or None")
-    check_path("path", path, "the name of a file, such as report.html")
-    check_flags(overwrite=overwrite, progress=progress)
     check_kind("title", title, str)
-    file = checked_place(path, overwrite)
+
+
+@dataclass(frozen=True)
+class MadePage:
+    """The explorer as the bytes of an HTML file; how many states can be reached, and how many it shows."""
+
+    page: bytes
+    reached: int
+    embedded: int
+
+
+def made_page(
+    solution: Solution, *, min_probability: float, max_states: int | None, title: str | None, progress: bool
+) -> MadePage:
+    """The page for a solution; the choices are checked already."""
     title = None if title is None else str(title)
     found = survey(solution, progress=progress)
     if max_states is None:
@@ -94,6 +120,4 @@ def write_report(
     else:
         choice = choose(solution, found, min_probability=float(min_probability), max_states=int(max_states))
         page = page_of(content_of(solution, found, choice, title)).encode("utf-8")
-    with atomic_write(file) as unfinished:
-        unfinished.write_bytes(page)
-    return ReportFile(file, len(page), solution.dag.n_states, int(found.reached_T.sum()), len(choice))
+    return MadePage(page, int(found.reached_T.sum()), len(choice))

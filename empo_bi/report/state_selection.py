@@ -66,7 +66,7 @@ def choose(solution: Solution, found: Survey, *, min_probability: float, max_sta
     mass_C = np.concatenate([mass_S[place] for mass_S, place in zip(found.mass_TS, places, strict=True)])
     top = np.lexsort((place_C, level_C, -mass_C))[:max_states]
     chosen_T = [np.sort(place_C[top[level_C[top] == t]]) for t in range(n_levels)]
-    chosen_T[0] = np.zeros(1, dtype=np.int64)  # the initial state is always there
+    chosen_T[0] = np.union1d(chosen_T[0], np.zeros(1, dtype=np.int64))  # the initial state is always there
     n_probable = max(1, len(top))
     for t in range(n_levels):
         for steps in steps_of(solution, t, chosen_T[t]):

@@ -1,6 +1,8 @@
 r"""The exact distribution over states under both policies, level by level from the first to the last.
 
-.. math:: d_{t+1}(s') = \sum_s d_t(s) P(s' \mid s)
+.. math:: d_{t+1}(s') = d_0(s') + \sum_s d_t(s) P(s' \mid s)
+
+where :math:`d_0` is 1 in the initial state. If a sub-problem has several states to start with, each has the same part of it.
 
 Only one level's probabilities are in memory at a time (if transitions skip levels: one number for each state), and only
 policies of states that can be reached. For questions about *first* times, probability mass is removed where an event
@@ -21,9 +23,11 @@ from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.types import BoolArray, FloatArray
 
+_NOWHERE = np.zeros(0, dtype=np.int64)
+
 
 class ForwardPass:
-    """A forward pass over all levels with N kinds of mass, each starting as 1 in the initial state.
+    """A forward pass over all levels with N kinds of mass, each of which is 1 in all, in equal parts where runs begin.
 
     Attributes
     ----------
@@ -40,11 +44,12 @@ class ForwardPass:
         solution, dag, n_kinds = self._solution, self._solution.dag, len(self.ended_N)
         solution.rows("qr", 0)  # raises an error if there is no robot policy
         self.ended_N[:] = 0.0
-        next_BN = np.zeros((dag.n_bodies, n_kinds))
-        next_BN[as_array(dag.levels.members(0))[:1]] = 1.0
+        starts, next_BN = dag.starts(), np.zeros((dag.n_bodies, n_kinds))
+        share = 1.0 / sum(map(len, starts.values()))
         for t in range(dag.horizon + 1):
             body_S = as_array(dag.levels.members(t))
             mass_SN = next_BN[body_S]
+            mass_SN[starts.get(t, _NOWHERE)] += share
             yield t, mass_SN
             if dag.shares_bodies:  # otherwise a body is on one level only, and mass may wait for a later level
                 next_BN[:] = 0.0

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.problem.asked_prior import AnswersForEach
 from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.runtime.wording import short_repr
 from empo_bi.sweep.formulas import normalised
@@ -23,8 +24,12 @@ GoalPolicies = Mapping[int, Mapping[Goal, npt.ArrayLike]]  # by human and goal
 RobotDistribution = Mapping[tuple[int, ...], float]  # by robot profile
 
 
-class HumanPolicyPrior(ABC):
-    """A distribution over actions for each human, for one goal or averaged over all goals."""
+class HumanPolicyPrior(AnswersForEach):
+    """A distribution over actions for each human, for one goal or averaged over all goals.
+
+    Humans act independently, unless a subclass has a ``profile_distribution`` of its own. A subclass may say of its answers
+    what they depend on (``depends_on``), and that they may be asked for in worker processes (``asks_in_processes = True``).
+    """
 
     def __init__(self, world_model: Any, human_agent_indices: Sequence[int]) -> None:
         self.world_model = world_model
@@ -33,6 +38,14 @@ class HumanPolicyPrior(ABC):
     @abstractmethod
     def __call__(self, state: Hashable, human_agent_index: int, possible_goal: Goal | None = None) -> FloatArray:
         """Action probabilities of a human in a state, for a goal or averaged over all goals."""
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether what the humans do together follows from ``__call__`` alone."""
+        names = ("profile_distribution", "profile_distribution_with_fixed_goal", "_marginals")
+        return all(getattr(type(self), name) is getattr(HumanPolicyPrior, name) for name in names) and not any(
+            name in self.__dict__ for name in names
+        )
 
     def set_world_model(self, world_model: Any) -> None:
         self.world_model = world_model

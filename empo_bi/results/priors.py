@@ -29,19 +29,21 @@ class CallablePrior(HumanPolicyPrior):
         return {**super().__getstate__(), "_has_warned": False}
 
     def __call__(self, state: Hashable, human_agent_index: int, possible_goal: Goal | None = None) -> FloatArray:
-        call = f"human_policy_prior({short_repr(state)}, {human_agent_index}, {possible_goal!r})"
+        def call() -> str:
+            return f"human_policy_prior({short_repr(state)}, {human_agent_index}, {possible_goal!r})"
+
         try:
             found = np.asarray(self.function(state, human_agent_index, possible_goal), dtype=np.float64)
         except Exception as error:
-            error.add_note(f"(raised by {call}, which should return an array with a probability for each action)")
+            error.add_note(f"(raised by {call()}, which should return an array with a probability for each action)")
             raise
         n_actions = as_model(self.world_model).n_actions
         if found.shape != (n_actions,) or not (found >= 0).all():
-            raise ValueError(f"{call} gave {short_repr(found)}; expected {n_actions} probabilities, one for each action")
+            raise ValueError(f"{call()} gave {short_repr(found)}; expected {n_actions} probabilities, one for each action")
         if not self._has_warned and abs(found.sum() - 1) > 1e-6:
             self._has_warned = True
             warnings.warn(
-                f"{call} gave probabilities that sum to {found.sum():g}, not 1; they are used as they are",
+                f"{call()} gave probabilities that sum to {found.sum():g}, not 1; they are used as they are",
                 stacklevel=2,
             )
         return found

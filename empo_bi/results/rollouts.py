@@ -29,7 +29,7 @@ from empo_bi.problem.protocols import Goal
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.hooks import provider_of
+from empo_bi.runtime.hooks import Displayed, provider_of
 from empo_bi.sweep.formulas import discounts, duration_weights
 from empo_bi.types import BoolArray, ByteArray, FloatArray, IndexArray
 
@@ -37,7 +37,7 @@ NONE = -1  # after the end
 
 
 @dataclass(frozen=True)
-class Rollouts:
+class Rollouts(Displayed):
     """N episodes of at most T transitions. Numbers after an episode's end are -1.
 
     Axis H of arrays is in the order of ``solution.humans``, so human 1 is at ``solution.humans.index(1)``; the axis of
@@ -47,8 +47,8 @@ class Rollouts:
     ----------
     level_NT, place_NT : (N, T + 1) int32, where each state is: its level, and its place in ``dag.states(level)``
     profile_NT : (N, T) int32, the numbers of the profiles that were played (agent 0 is the least significant digit)
-    return_N : (N,) float64, the robot's discounted return, whose expectation is V_r of the initial state unless some humans
-        pursue fixed goals
+    return_N : (N,) float64, the robot's discounted return, whose expectation is V_r of the initial state (its mean over the
+        states to start with, if a sub-problem has several) unless some humans pursue fixed goals
     goals : {human: goal}, the fixed goals that humans pursue; the others act by their policies averaged over goals
     """
 
@@ -59,6 +59,8 @@ class Rollouts:
     return_N: FloatArray
     _bits_NB: ByteArray
     goals: dict[int, Goal] = field(default_factory=dict)
+
+    _display = "Rollouts.display"
 
     def __len__(self) -> int:
         return len(self.return_N)
@@ -106,11 +108,14 @@ def draw_episodes(
         raise ValueError(f"n={n}; give a number of episodes, 1 or more")
     pursued = PursuedGoals.of(solution.goal_columns, goals)
     dag, horizon = solution.dag, solution.dag.horizon
-    uniform_NT = np.random.Generator(np.random.PCG64(seed)).random((n, horizon))
+    draw = np.random.Generator(np.random.PCG64(seed))
+    uniform_NT = draw.random((n, horizon))
     level_NT, place_NT = np.full((2, n, horizon + 1), NONE, dtype=np.int32)
     profile_NT = np.full((n, horizon), NONE, dtype=np.int32)
-    level_NT[:, 0] = place_NT[:, 0] = 0
-    step_N, level_N, place_N = np.zeros((3, n), dtype=np.int64)
+    starts = np.array([(t, place) for t, places in dag.starts().items() for place in places.tolist()])
+    level_N, place_N = starts[draw.integers(len(starts), size=n)].T.copy()
+    level_NT[:, 0], place_NT[:, 0] = level_N, place_N
+    step_N = np.zeros(n, dtype=np.int64)
     discount_N, return_N = np.ones(n), np.zeros(n)
     bits_NB = np.zeros((n, -(-solution.goal_columns.n_columns // 8)), dtype=np.uint8)
     rate = solution.params.rate_r

@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 
 from empo_bi.problem.protocols import Goal, GoalGenerator
-from empo_bi.results.policies import HumanPolicyPrior
+from empo_bi.results.array_priors import VectorPrior, map_of
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import FloatArray, IndexArray
-from empo_bi.world.as_model import as_model
+from empo_bi.world.agent_fields import AgentFields
 from empo_bi.world.goals import cells_of
 from empo_bi.world.map_world import MapWorld
+from empo_bi.world.model import World
 from empo_bi.world.rectangles import Rectangle, inside, rectangle
 
 Area = tuple[Rectangle, ...]
 
 
-class ShortestPathPrior(HumanPolicyPrior):
+class ShortestPathPrior(VectorPrior):
     r"""Humans who take shortest paths to cells or rectangles, as if nobody else were there.
 
     In a gridworld, distances count turns and steps on the bare map. What blocks the way: walls, buttons and switches, lava,
@@ -72,12 +72,9 @@ class ShortestPathPrior(HumanPolicyPrior):
         *,
         beta_h: float = math.inf,
     ) -> None:
-        _map_of(world_model)
+        super().__init__(world_model, human_agent_indices, possible_goal_generator)
         if not beta_h >= 0:
             raise ValueError(f"beta_h={beta_h!r}; give a number, 0 or more, or infinity")
-        humans = world_model.human_agent_indices if human_agent_indices is None else human_agent_indices
-        super().__init__(world_model, humans)
-        self.possible_goal_generator = possible_goal_generator
         self.beta_h = float(beta_h)
         self._policies: dict[tuple[int, Area], FloatArray] = {}
 
@@ -89,31 +86,22 @@ class ShortestPathPrior(HumanPolicyPrior):
         if possible_goal is not None:
             pose = self._world.pose(state, human_agent_index)  # type: ignore[arg-type]
             return self._policy(human_agent_index, possible_goal)[pose].copy()
-        weighted = list(self._generator.generate(state, human_agent_index))
-        rows = [weight * self(state, human_agent_index, goal) for goal, weight in weighted]
-        return np.sum(rows, axis=0) if rows else np.zeros(len(self._world.action_names))
+        return super().__call__(state, human_agent_index)
 
-    def set_world_model(self, world_model: Any) -> None:
-        _map_of(world_model)
+    def policies(self, fields: AgentFields, step: int, human_agent_index: int, possible_goal: Goal) -> FloatArray:
+        """(S, A), read from the table of all poses."""
+        world = self._world
+        x_S, y_S = fields.cell_xy(human_agent_index).T
+        pose_S = (y_S * world.width + x_S) * world.n_directions + fields.direction(human_agent_index)
+        return self._policy(human_agent_index, possible_goal)[pose_S]
+
+    def set_world_model(self, world_model: World) -> None:
+        map_of(world_model)
         super().set_world_model(world_model)
         self._policies = {}
 
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_policies": {}}  # which can be made again
-
-    @property
-    def _world(self) -> MapWorld:
-        if self.world_model is None:
-            raise ValueError("this prior was pickled and has no world; call set_world_model(world) before asking it")
-        return _map_of(self.world_model)
-
-    @property
-    def _generator(self) -> GoalGenerator:
-        own = self.possible_goal_generator
-        generator: GoalGenerator | None = self._world.possible_goal_generator if own is None else own
-        if generator is None:
-            raise ValueError(f"{short_repr(self.world_model)} has no goals; give possible_goal_generator")
-        return generator
 
     def _policy(self, human: int, goal: Goal) -> FloatArray:
         """(P, A), the policy in each pose."""
@@ -172,10 +160,3 @@ def staying(world: MapWorld, next_PA: IndexArray, distance_P: FloatArray) -> Flo
     weight_PA = np.zeros(next_PA.shape)
     weight_PA[:, idle] = 1.0
     return weight_PA
-
-
-def _map_of(world: Any) -> MapWorld:
-    grid = as_model(world, "world_model").grid
-    if grid is None:
-        raise TypeError(f"{short_repr(world)} has no map to walk on; give a gridworld or a bush world")
-    return grid

@@ -15,7 +15,8 @@ from empo_bi.dag.level_blocks import Block, LevelBlocks
 from empo_bi.errors import StoreError
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.storage_report import Account, MemoryReport
-from empo_bi.problem.callbacks import joint_policies_of, terminal_values_of
+from empo_bi.problem.asked_prior import AskedPrior
+from empo_bi.problem.callbacks import terminal_values_of
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
@@ -30,7 +31,7 @@ from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.state_report import GoalRow, StateReport
 from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
-from empo_bi.runtime.hooks import provider_of
+from empo_bi.runtime.hooks import Displayed, provider_of
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import formulas
 from empo_bi.sweep.phases import Setting
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 _NO_JOINT, _NO_WEIGHTS = np.zeros((0, 0)), np.zeros((1, 0))
 
 
-class Solution:
+class Solution(Displayed):
     """Both phases of a world, solved for one set of parameters. Arrays are read only when they are needed.
 
     Attributes
@@ -93,6 +94,8 @@ class Solution:
     def unit_durations(self) -> bool:
         """Whether every transition takes 1."""
         return self.setting.unit_durations
+
+    _display = "Solution.display"
 
     def __repr__(self) -> str:
         try:
@@ -235,6 +238,12 @@ class Solution:
         return prior
 
     @cached_property
+    def asked_prior(self) -> AskedPrior:
+        """Your own prior, as it is asked."""
+        assert self._given_prior is not None
+        return AskedPrior(self._given_prior, self.setting.profiles, self.setting.goals)
+
+    @cached_property
     def robot_policy(self) -> TabularRobotPolicy:
         view = RobotPolicyView(self.dag, self.setting.profiles, self.robot_policies)
         policy = TabularRobotPolicy(self.world, self.robots, view)
@@ -286,11 +295,12 @@ class Solution:
         fixed_1X = pursued.single_column()
         for block in self.blocks.of_level(t) if place_M is None else self.blocks.of_states(t, place_M):
             pursued.check_states(t, block.place_M)
-            states = self.dag.states(t, block.place_M)
-            joint_MU, joint_MXU = joint_policies_of(self._given_prior, profiles, goals, states, fixed_1X)
+            asked = self.asked_prior
+            states = self.dag.states(t, block.place_M) if asked.wants_states else None
+            joint_MU, joint_MXU = asked.joint(states, fixed_1X, asked.given(self.dag, t, block.place_M))
             for x in pursued.column_of.values():
                 joint_MU = np.ascontiguousarray(joint_MXU[:, x])
-            pi_MAX = np.zeros((len(states), profiles.n_actions, 0))
+            pi_MAX = np.zeros((len(block.place_M), profiles.n_actions, 0))
             q_MR = self._checked_values(t, q_SR[block.place_M])
             yield JointPolicy(block, pi_MAX, _NO_WEIGHTS, joint_MU, q_MR, self.params.beta_r, profiles)
 
@@ -321,7 +331,10 @@ class Solution:
 
     @cached_property
     def reached(self) -> ByLevel:
-        """(S,) by level: the probability that each state is ever reached from the initial one, under both policies."""
+        """(S,) by level: the probability that each state is ever reached from the initial one, under both policies.
+
+        If a sub-problem has several states to start with, a run begins in each of them with the same probability.
+        """
         from empo_bi.results.occupancy import reached_levels  # which imports this module
 
         mass_TS = reached_levels(self)
@@ -399,6 +412,19 @@ class Solution:
             V_r=float(self.rows("vr", t, places)[0]),
         )
 
+    def explore(self, *, height: int = 760, **options: object) -> object:
+        """The explorer inside a notebook: the page that :func:`empo_bi.write_report` writes, in a frame.
+
+        Parameters
+        ----------
+        height : int
+            Of the frame, in pixels.
+        options
+            ``min_probability``, ``max_states``, ``title``, ``progress``: as for :func:`empo_bi.write_report`.
+        """
+        explorer: object = provider_of("Solution.explore")(self, height=height, **options)
+        return explorer
+
     @cached_property
     def precision(self) -> ErrorBounds:
         """How exact the numbers are. Reading the first bound takes a pass over all levels."""
@@ -431,6 +457,7 @@ class Solution:
         """Sizes, the values of the initial state, and where everything is."""
         parts = [f"{self.dag.n_states:,} states on levels 0 to {self.dag.horizon}"]
         if self.has_robot and self.results.has(0, "vr"):
-            power = ", ".join(f"{x:.4g}" for x in self.values.X_h[0][0])
-            parts.append(f"V_r = {self.values.V_r[0][0]:.7g} at the start, the humans' power {power}")
+            t, place = self.dag.place_of(self.dag.begins[0]) if self.dag.begins else (0, 0)
+            power = ", ".join(f"{x:.4g}" for x in self.values.X_h[t][place])
+            parts.append(f"V_r = {self.values.V_r[t][place]:.7g} at the start, the humans' power {power}")
         return "; ".join([*parts, self.results.describe()])

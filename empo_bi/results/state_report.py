@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from empo_bi.problem.protocols import Goal
+from empo_bi.runtime.hooks import Displayed
 from empo_bi.types import FloatArray
 from empo_bi.world.goals import name_of
 
@@ -17,7 +18,7 @@ GoalRow = tuple[Goal, float, float, float, FloatArray]
 
 
 @dataclass(frozen=True)
-class StateReport:
+class StateReport(Displayed):
     """All numbers that a solution has for one state.
 
     Attributes
@@ -40,6 +41,8 @@ class StateReport:
     Q_r: dict[tuple[int, ...], float]
     U_r: float
     V_r: float
+
+    _display = "StateReport.display"
 
     def __str__(self) -> str:
         if self.is_terminal:

@@ -48,7 +48,14 @@ class Compilations:
         self._n_known = 0
         self._begin = 0.0
         self._bar: CompilationBar | None = None
+        self._seconds = 0.0
         self.n_compiled = 0  # kernels that this process compiled
+
+    @property
+    def seconds(self) -> float:
+        """How long this process has compiled so far."""
+        with self._lock:
+            return self._seconds + (time.monotonic() - self._begin if self._depth else 0.0)
 
     @contextmanager
     def quiet(self, wanted: bool = True) -> Iterator[None]:
@@ -102,6 +109,7 @@ class Compilations:
     def _finish(self, dispatcher: Any) -> None:
         self._bar = None
         self.n_compiled += 1
+        self._seconds += time.monotonic() - self._begin
         _log.info("compiled %s in %.1f s", dispatcher.py_func.__name__, time.monotonic() - self._begin)
 
 

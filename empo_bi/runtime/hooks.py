@@ -10,7 +10,23 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from empo_bi.errors import StoreError
+
 _PROVIDERS: dict[str, str] = {}  # filled once, when the package is imported
+
+
+class Displayed:
+    """What notebooks show richly. ``_display`` is the name under which the function that makes the HTML is registered."""
+
+    _display = ""
+
+    def _repr_html_(self) -> str | None:
+        """HTML, or None if it cannot be made, since a store was closed or is gone: then the ``repr`` says so."""
+        try:
+            shown: str | None = provider_of(self._display)(self)
+        except StoreError:
+            return None
+        return shown
 
 
 def register(providers: Mapping[str, str]) -> None:

@@ -21,9 +21,11 @@ kernel's module imports, directly or through others.
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,19 +82,23 @@ def _warn(reason: str, remedy: str) -> None:
 
 def source_stamp(path: Path) -> tuple[tuple[str, int, int], ...]:
     """Name, time of change and size of a module's source and of all it imports from this package."""
-    stats = [(file.relative_to(_PACKAGE).as_posix(), file.stat()) for file in sorted(_imported_files(path))]
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
-
-
-def _imported_files(path: Path) -> set[Path]:
-    found: set[Path] = set()
-    waiting = [path]
+    found: dict[str, tuple[int, int]] = {}
+    waiting = [str(path)]
     while waiting:
         file = waiting.pop()
-        if file not in found and file.is_file():
-            found.add(file)
-            for module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
-                # `from package import module` or `from module import name`: whichever exists.
-                home = _PACKAGE.joinpath(*module.split(".")[1:])
-                waiting += [home.with_suffix(".py"), *(home / f"{name}.py" for name in re.findall(r"\w+", names))]
-    return found
+        if file not in found and os.path.isfile(file):
+            about = os.stat(file)
+            found[file] = about.st_mtime_ns, about.st_size
+            waiting += _imports_of(file, *found[file])
+    return tuple((Path(file).relative_to(_PACKAGE).as_posix(), *found[file]) for file in sorted(found))
+
+
+@cache
+def _imports_of(file: str, changed: int, size: int) -> list[str]:
+    """Files of this package that a source may import, as it was at a time; each kernel of a module asks for the same."""
+    files = []
+    for module, names in _IMPORT.findall(Path(file).read_text(encoding="utf-8")):
+        # `from package import module` or `from module import name`: whichever exists.
+        home = os.path.join(_PACKAGE, *module.split(".")[1:])
+        files += [f"{home}.py", *(os.path.join(home, f"{name}.py") for name in re.findall(r"\w+", names))]
+    return files

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import warnings
+from collections.abc import Callable
 from typing import NoReturn
 
 from tqdm import TqdmWarning
 
 from empo_bi.runtime.byte_sizes import held_text
+from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.printable import printable
 from empo_bi.runtime.wording import counted
@@ -21,6 +24,9 @@ with warnings.catch_warnings():
 BAR_AFTER, BAR_EVERY = 1.0, 0.1  # seconds
 LINE_AFTER, LINE_EVERY = 2.0, 10.0
 COMPILATION_LINE_EVERY = 3.0  # compiling takes half a minute in all
+ALIVE_AFTER, ALIVE_EVERY = 5.0, 60.0  # seconds until a batch says that it is alive, and between such lines
+TICK_SECONDS = 1.0  # between looks at the clock
+RATE_FROM_SECONDS = 1.0  # a speed that was measured over less time says little
 ESTIMATE_FROM_SHARE, ESTIMATE_FROM_SECONDS = 0.01, 30.0  # from then on the measured speed is good for an estimate
 
 
@@ -78,6 +84,7 @@ class LevelBar(_Bar):
         self._level: int | None = None
         self._last_level, self._level_seconds = self._begin, 0.0
         self._first: tuple[float, int] | None = None  # when there were states for the first time, and how many
+        self._compiling_before = compilations.seconds
 
     def __enter__(self) -> LevelBar:
         return self
@@ -113,6 +120,7 @@ class LevelBar(_Bar):
         now = time.monotonic()
         if self._first is None:  # before the first states, kernels were compiled or loaded
             self._first = now, self._done_states + self._states_in_work
+            self._compiling_before = compilations.seconds
         if not self._is_due(now):
             return
         count = self._skipped + self._done
@@ -125,10 +133,11 @@ class LevelBar(_Bar):
 
     def _text(self, now: float, *, in_bar: bool = False) -> str:
         """States (unless in a bar, which has no room), states per second, memory, and the time left, where known."""
-        states, seconds = self._done_states + self._states_in_work, now - self._begin
+        states = self._done_states + self._states_in_work
         parts = [] if in_bar else self._states()
-        if states and seconds > 0:
-            parts.append(f"{_three_digits(states / seconds)} states/s")
+        measured, seconds = self._measured(states, now)
+        if measured and seconds >= RATE_FROM_SECONDS:
+            parts.append(f"{_three_digits(measured / seconds)} states/s")
         parts.append(held_text(resident_bytes(), self._limit))
         left = self._seconds_left(states, now)
         return ", ".join([*parts, *([] if left is None else [f"{_duration(left)} left"])])
@@ -139,6 +148,13 @@ class LevelBar(_Bar):
             return []
         return [f"{states / 1e6:,.1f} M states" if states >= 1_000_000 else counted(states, "state")]
 
+    def _measured(self, states: int, now: float) -> tuple[int, float]:
+        """States since the first ones, and the seconds that they took; before and between, kernels may be compiled."""
+        if self._first is None:
+            return 0, 0.0
+        then, states_then = self._first
+        return states - states_then, now - then - (compilations.seconds - self._compiling_before)
+
     def _seconds_left(self, states: int, now: float) -> float | None:
         """By states if their number is known; otherwise each remaining level is taken to last as long as the last one.
 
@@ -146,8 +162,7 @@ class LevelBar(_Bar):
         """
         if self._n_states is not None and self._first is not None and states:
             left = max(0, self._n_states - states)
-            then, states_then = self._first
-            measured, seconds = states - states_then, now - then
+            measured, seconds = self._measured(states, now)
             is_enough = measured >= ESTIMATE_FROM_SHARE * self._n_states or seconds >= ESTIMATE_FROM_SECONDS
             return 0.0 if not left else seconds * left / measured if measured and is_enough else None
         if self._total is None or self._done < 2:
@@ -156,32 +171,74 @@ class LevelBar(_Bar):
 
 
 class RunBar(_Bar):
-    """Progress by runs of a batch: how many are done, and the time left."""
+    """Progress by runs of a batch: how many are done, what is at work, and the time left.
 
-    def __init__(self, what: str, n_runs: int, shown: bool) -> None:
+    Parameters
+    ----------
+    what : the work
+    n_runs : how many runs there are to do
+    shown : False shows nothing
+    at_work : says what workers do at the moment, "" if that is unknown
+
+    While a batch is at work, a thread looks at the clock, so that it says something even before the first run is done.
+    """
+
+    def __init__(self, what: str, n_runs: int, shown: bool, at_work: Callable[[], str] = str) -> None:
         super().__init__(what, n_runs, "runs", after=None, every=None)
-        self._n_runs, self._shown, self._done = n_runs, shown, 0
+        self._n_runs, self._shown, self._done, self._at_work = n_runs, shown, 0, at_work
         self._first: tuple[float, int] | None = None  # when runs were done for the first time, and how many
         is_off = self._as_lines or not shown
-        self._runs = tqdm(total=n_runs, unit="run", desc=what, delay=self._after, leave=False, disable=is_off)
+        self._runs: tqdm[NoReturn] = tqdm(
+            total=n_runs, unit="run", desc=what, delay=self._after, leave=False, disable=is_off
+        )
+        self._alive_due, self._lock, self._is_over = self._begin + ALIVE_AFTER, threading.Lock(), threading.Event()
+        self._ticker = threading.Thread(target=self._tick_on, name="empo_bi-progress", daemon=True)
 
     def __enter__(self) -> RunBar:
+        if self._shown:
+            self._ticker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        if self._shown:
+            self._ticker.join()
         self._runs.close()
 
     def update(self, n: int) -> None:
-        self._done += n
-        self._runs.update(n)
-        now = time.monotonic()
-        if self._first is None:  # before the first run, workers were started and kernels loaded
-            self._first = now, self._done
-        if self._as_lines and self._shown and self._is_due(now):
-            then, done_then = self._first
-            done = self._done - done_then
-            left = f", {_duration((now - then) * (self._n_runs - self._done) / done)} left" if done else ""
-            self._print(f"{self._done:,} of {counted(self._n_runs, 'run')} done{left}")
+        """``n`` more runs are done."""
+        with self._lock:
+            self._done += n
+            self._runs.update(n)
+            now = time.monotonic()
+            if self._first is None:  # before the first run, workers were started and kernels loaded
+                self._first = now, self._done
+            if self._as_lines and self._shown and self._is_due(now):
+                self._line(now, "")
+
+    def tick(self) -> None:
+        """Time has passed, whether anything was done or not."""
+        at_work = self._at_work()
+        with self._lock:
+            now = time.monotonic()
+            if not self._as_lines:
+                if now - self._begin >= self._after:
+                    self._runs.set_postfix_str(at_work)
+            elif now >= self._alive_due:
+                self._line(now, at_work)
+
+    def _tick_on(self) -> None:
+        while not self._is_over.wait(TICK_SECONDS):
+            self.tick()
+
+    def _line(self, now: float, at_work: str) -> None:
+        self._alive_due = now + ALIVE_EVERY
+        then, done_then = (now, 0) if self._first is None else self._first
+        done = self._done - done_then
+        left = f", {_duration((now - then) * (self._n_runs - self._done) / done)} left" if done else ""
+        taken = f" after {_duration(now - self._begin)}" if self._first is None else ""
+        doing = f"; at work: {at_work}" if at_work else ""
+        self._print(f"{self._done:,} of {counted(self._n_runs, 'run')} done{taken}{left}{doing}")
 
 
 class CompilationBar(_Bar):

@@ -38,7 +38,7 @@ from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.options import Resources, Storage, resources_from
 from empo_bi.solving.sub_problems import stored_part, sub_problem_of
-from empo_bi.store.format_names import FORMAT, VERSION
+from empo_bi.store.format_names import FORMAT, VERSION, WRITTEN_BY
 from empo_bi.types import Json
 from empo_bi.world.array_world import NumberedStates
 from empo_bi.world.as_model import UNKNOWN, Model, as_model
@@ -265,6 +265,7 @@ def manifest_of(model: Model, content: Json, explorer: Explorer, goals: FixedGoa
     return {
         "format": FORMAT,
         "version": VERSION,
+        "written_by": WRITTEN_BY,
         "title": model.title,
         "world": model.mapping,
         **({} if model.state_format is None else {"states": model.state_format}),

@@ -6,21 +6,25 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.world_fingerprint import horizon_of, world_key
-from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError, StoreNotFoundError
+from empo_bi.errors import DamagedStoreError, EmpoError, MemoryLimitError, StoreMismatchError, StoreNotFoundError
 from empo_bi.problem.params import params_from
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_path
+from empo_bi.runtime.byte_sizes import Size, as_text
 from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.wording import short_repr
-from empo_bi.solving.enumeration import enumerate_dag, open_dag
-from empo_bi.solving.options import Resources, Roles, Storage
+from empo_bi.solving.enumeration import enumerated, open_dag
+from empo_bi.solving.options import Resources, Roles, Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest import REMEDY, openable, read_manifest
+from empo_bi.solving.solution_list import lines_of
 from empo_bi.solving.world_reference import WorldReference
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, inside, trimmed_url
@@ -28,16 +32,24 @@ from empo_bi.store.solved_levels import ARRAYS
 from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
 from empo_bi.world.model import World
+from empo_bi.world.translation import translated
 
 if TYPE_CHECKING:
     from empo_bi.store.solution_store import SolutionStore  # which imports zarr, a third of a second
 
+AGAIN_BYTES = 2_000_000_000  # what opening takes at most, where it computes again what a batch did not keep
+AGAIN_STEPS = 10_000  # each takes milliseconds, however few states it has
 _USERS_OWN = ("belief", "prior", "terminal_Vr")  # functions that a folder cannot hold
 
 
 @quiet_unless_shown
 def open_solution(
-    path: str | os.PathLike[str], *, world: World | str | None = None, trust: bool = False, progress: bool = True
+    path: str | os.PathLike[str],
+    *,
+    world: World | str | None = None,
+    trust: bool = False,
+    memory_limit: Size | None = None,
+    progress: bool = True,
 ) -> Solution:
     """Open a solution that is on disk: the ``out`` of :func:`solve`, one solution in it, or a run of a batch.
 
@@ -55,6 +67,10 @@ def open_solution(
         Where a batch made the world by a function, import and call the function that the run's folder names, with the
         arguments that it names. That is whatever the maker of the folder wants to be executed: only for your own runs, or
         those of people whose programs you would run.
+    memory_limit : int, float or str, optional
+        A batch does not keep everything: states that are quickly found, and values of runs that kept only their summary, are
+        computed again. That stops when the process would hold more than this, by default 2 GB more than it holds now, so
+        that a small file cannot keep your machine busy for hours.
     progress : bool
         Show bars, in case a run that kept its summary only has to be solved again.
 
@@ -73,7 +89,9 @@ def open_solution(
     check_flags(trust=trust, progress=progress)
     if world is not None and not isinstance(world, str):
         as_model(world)  # refuses what is not one
-    return _open(path, world, trust=trust, progress=progress)
+    limit = resident_bytes() + AGAIN_BYTES if memory_limit is None else memory_limit
+    resources = resources_from(memory_limit=limit, progress=progress)
+    return _open(path, world, resources, trust=trust)
 
 
 def open_stored(path: str | os.PathLike[str]) -> Solution:
@@ -81,12 +99,11 @@ def open_stored(path: str | os.PathLike[str]) -> Solution:
 
     However small a folder is, finding the states of its world again may take all time and memory.
     """
-    return _open(path, None, trust=False, progress=False, finds_states=False)
+    return _open(path, None, None, trust=False)
 
 
-def _open(
-    path: str | os.PathLike[str], world: World | str | None, *, trust: bool, progress: bool, finds_states: bool = True
-) -> Solution:
+def _open(path: str | os.PathLike[str], world: World | str | None, again: Resources | None, *, trust: bool) -> Solution:
+    """``again``: what finding states or values once more may take; None if what is not stored is an error."""
     folder, store, named = Folder(path), None, None
     if folder.name.startswith(SOLUTION):
         store = named = folder.name
@@ -111,13 +128,15 @@ def _open(
     model = _world_for(folder, run, world, trust)
     dag = _stored_dag(folder, run, model)
     if dag is None:
-        if not finds_states:
+        if again is None:
             raise StoreNotFoundError(f"{folder}: its DAG is not stored")
         assert run is not None
-        dag = _found_again(folder, run, model, results)
+        dag = _found_again(folder, run, model, results, again)
     if results is None:  # a run of which only the summary was kept
+        if again is None:
+            raise StoreNotFoundError(f"{folder}: its values are not stored")
         assert run is not None
-        solution = _solved_again(folder, run, dag, progress)
+        solution = _solved_again(folder, run, dag, again)
     else:
         solution = _opened(folder, results, dag)
     if run is not None:
@@ -173,11 +192,26 @@ def _stored_dag(folder: Folder, run: Json | None, world: World | None) -> Dag | 
     return None
 
 
-def _found_again(folder: Folder, run: Json, world: World | None, results: SolutionStore | None) -> Dag:
+def _found_again(folder: Folder, run: Json, world: World | None, results: SolutionStore | None, resources: Resources) -> Dag:
     assert world is not None  # a run says what its world is
     if results is not None:
         _hold_to_results(folder, run, world, results)
-    return enumerate_dag(world, precision="exact", max_states=_most_bodies(folder, run, world), progress=False)
+    most = replace(resources, max_states=_most_bodies(folder, run, world), progress=False)
+    with _within_limit(folder, resources):
+        return enumerated(as_model(translated(world, progress=False)), Storage(precision="exact"), most)
+
+
+@contextlib.contextmanager
+def _within_limit(folder: Folder, resources: Resources) -> Iterator[None]:
+    """Around what is computed again: if that takes too much, the advice is about opening."""
+    try:
+        yield
+    except MemoryLimitError as error:
+        limit = as_text(resources.budget.limit or 0)
+        raise MemoryLimitError(
+            f"{folder}: what this run did not keep is computed again when it is opened, and that takes more than {limit}; "
+            "allow more with memory_limit=... (--memory-limit), or run its batch again with keep: values"
+        ) from error
 
 
 def _hold_to_results(folder: Folder, run: Json, world: World, results: SolutionStore) -> None:
@@ -203,10 +237,15 @@ def _most_bodies(folder: Folder, run: Json, world: World) -> int:
             f"{folder}: its summary is of {states:,} states, its world has {horizon_of(world):,} steps; it is another "
             "world, or the summary was changed: run the batch again"
         )
+    if (horizon_of(world) or 0) > AGAIN_STEPS:
+        raise StoreNotFoundError(
+            f"{folder}: did not keep its states or values, and its world has {horizon_of(world):,} steps; up to "
+            f"{AGAIN_STEPS:,} are computed again when a run is opened. Run its batch again with keep: values"
+        )
     return int(bodies)
 
 
-def _solved_again(folder: Folder, run: Json, dag: Dag, progress: bool) -> Solution:
+def _solved_again(folder: Folder, run: Json, dag: Dag, resources: Resources) -> Solution:
     """The solution of a run that kept its summary only, if the world is still the one that the summary is of."""
     if (dag.n_states, dag.n_bodies) != (run["columns"].get("states"), run["columns"].get("bodies")):
         raise StoreMismatchError(
@@ -214,8 +253,9 @@ def _solved_again(folder: Folder, run: Json, dag: Dag, progress: bool) -> Soluti
             "another world, or the summary was changed: run the batch again"
         )
     params = params_from(run["params"])
-    storage, resources = Storage(precision=run["asked"]["precision"]), Resources(progress=progress)
-    return Pipeline.of(dag.world, [params], storage=storage, resources=resources, dag=dag).solutions()[0]
+    storage = Storage(precision=run["asked"]["precision"])
+    with _within_limit(folder, resources):
+        return Pipeline.of(dag.world, [params], storage=storage, resources=resources, dag=dag).solutions()[0]
 
 
 def _results(folder: Folder, store: str) -> SolutionStore:
@@ -287,10 +327,8 @@ def _only_solution(folder: Folder) -> str | None:
     """The solution in a folder, None if there is none."""
     found = folder.names(SOLUTION)
     if len(found) > 1:
-        raise StoreMismatchError(
-            f"{folder}: has {len(found)} solutions; give the folder of one of them: {', '.join(found[:5])}"
-            + (", ..." if len(found) > 5 else "")
-        )
+        listed = "\n".join(lines_of(folder, found))
+        raise StoreMismatchError(f"{folder}: has {len(found)} solutions; give the folder of one of them:\n{listed}")
     return found[0] if found else None
 
 

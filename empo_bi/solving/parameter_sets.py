@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.memory.watch import Watch
+from empo_bi.problem.asked_prior import AskedPrior
 from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
+from empo_bi.runtime.progress import say
 from empo_bi.solving.memory_advice import give_back, owners, sweep_sizes
 from empo_bi.solving.options import Resources
 from empo_bi.solving.problem import Problem
@@ -17,9 +20,11 @@ from empo_bi.solving.stored_results import StoredResults
 from empo_bi.store.solved_levels import SolvedLevels
 from empo_bi.sweep.backward_pass import SolveTask, Sweep
 from empo_bi.sweep.memory_model import SweepSizes
+from empo_bi.sweep.phase_pairs import prior_of
 from empo_bi.sweep.phases import HumanPhase, RobotPhase, Setting
 from empo_bi.types import Json
 
+_WORTH_TELLING = 1.0  # seconds that a user's prior took
 Results = dict[int, SolvedLevels]  # by the number of the set of parameters
 
 
@@ -87,13 +92,14 @@ class ParameterSets:
     def _tasks(self, setting: Setting, results: Results) -> list[SolveTask]:
         """One for each set, in order; sets with the same humans share phase 1."""
         problem, humans, tasks = self.problem, dict[Hashable, HumanPhase](), []
+        prior = None if problem.prior is None else AskedPrior(problem.prior, setting.profiles, setting.goals)
         for i, levels in results.items():
             human, robot = None, None
             if problem.prior is None:
                 own = HumanPhase(setting, problem.params_of_humans(i), keeps_values=True)
                 human = humans.setdefault(problem.human_key(i), own)
             if problem.phase_2:
-                robot = RobotPhase(setting, problem.params[i], problem.prior)
+                robot = RobotPhase(setting, problem.params[i], prior)
             tasks.append(SolveTask(human, robot, levels, self.stored.storage.arrays))
         return tasks
 
@@ -107,10 +113,20 @@ class ParameterSets:
             memory_limit=self.resources.budget.limit, after_block=self.watch.look, after_level=self._after_level,
         )  # fmt: skip
         # Functions of users may take long; nobody should have to wait for them.
-        keeping = contextlib.nullcontext(Interrupts()) if asks or self.problem.asks_at_the_end else kept_interrupts()
+        may_take_long = asks or self.problem.asks_at_the_end or self.problem.prior is not None
+        keeping = contextlib.nullcontext(Interrupts()) if may_take_long else kept_interrupts()
+        begin = time.perf_counter()
         with keeping as self.watch.interrupts:
             sweep.run()
+        self._tell_of_prior(tasks, time.perf_counter() - begin)
         self.watch.forget()
+
+    def _tell_of_prior(self, tasks: Sequence[SolveTask], seconds: float) -> None:
+        """What the user's own prior took, if it is worth a line."""
+        prior = prior_of(tasks)
+        if prior is not None and self.resources.progress and prior.seconds >= _WORTH_TELLING:
+            answers = "questions" if prior.wants_states else "blocks of states"
+            say(f"human_policy_prior: {prior.seconds:.1f} s for {prior.n_questions:,} {answers}, of {seconds:.1f} s in all")
 
     def _after_level(self, t: int, n_states: int) -> None:
         self.watch.level(t, n_states)

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from empo_bi.dag.world_fingerprint import WorldKey, world_key
+from empo_bi.problem.asked_prior import AnswersInArrays
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
@@ -77,7 +78,8 @@ class Problem:
     def asks(self, setting: Setting) -> bool:
         """Whether functions of users are asked about states during the sweep."""
         has_belief = any(params.believed_others_policy is not None for params in self.all_params)
-        return self.prior is not None or has_belief or not setting.unit_durations
+        is_asked = self.prior is not None and not isinstance(self.prior, AnswersInArrays)
+        return is_asked or has_belief or not setting.unit_durations
 
     @property
     def asks_at_the_end(self) -> bool:

@@ -8,7 +8,8 @@ from empo_bi.errors import DamagedStoreError, StoreVersionError
 from empo_bi.runtime.digests import checksum_of_json
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.run_manifest_rules import problem_of
-from empo_bi.store.small_files import Folder
+from empo_bi.store.small_files import MOST_BYTES, Folder
+from empo_bi.store.solution_folders import is_url
 from empo_bi.types import Json
 
 FILE = "manifest.json"
@@ -44,6 +45,21 @@ def read_manifest(folder: Folder) -> Json | None:
     if problem is not None:
         raise DamagedStoreError(f"{folder}/{FILE}: {problem}, which no batch writes. {REMEDY}")
     return found
+
+
+def is_half_written(folder: Folder) -> bool:
+    """Whether a manifest at a URL is a part of one, all that a killed writer left; its batch does this run again.
+
+    On disk, files appear at once and complete.
+    """
+    data = folder.read_bytes(FILE) if is_url(folder.place) else None
+    if data is None:
+        return False
+    try:
+        json.loads(data)
+    except ValueError:
+        return len(data) <= MOST_BYTES
+    return False
 
 
 def has_checksum(folder: Folder) -> bool:

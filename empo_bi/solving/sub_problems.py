@@ -35,7 +35,7 @@ def stored_part(content: Json) -> SubProblem:
 
 
 def dag_for(dag: Dag, part: SubProblem) -> Dag:
-    """A DAG at hand, as that of a sub-problem of its world: the same one, or seen with more terminal states.
+    """A DAG at hand, as that of a sub-problem of its world: the same one, or with other starts and more ends.
 
     Raises
     ------
@@ -50,6 +50,9 @@ def dag_for(dag: Dag, part: SubProblem) -> Dag:
                 f"dag={dag!r} does not have the state to start with, {short_repr(state)}; leave dag out, and a DAG is "
                 "enumerated from there"
             ) from error
+    if part.starts and part.starts != dag.part.starts:
+        dag = copy.copy(dag)
+        dag.begins = part.starts
     if part.stop is None or part.is_same_stop(dag.part):
         return dag
     if "stop" in dag.part.content:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from empo_bi._version import __version__
+
 FORMAT, VERSION = "empo_bi DAG", 1
+WRITTEN_BY = f"empo_bi {__version__}"  # who began a store; for people, since readers go by the version of the format
 ATTRIBUTE = "empo_bi"  # of groups: the manifest at the root, the commit marker of a level
 ROOT = ""
 FINISHED = "finished"  # group that appears after the last level

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.errors import InvalidStateError
+from empo_bi.runtime.json_text import parse_json
 from empo_bi.runtime.wording import short_repr
 from empo_bi.store.records import FormatError
 
@@ -42,7 +43,7 @@ class JsonStates:
     def from_bytes(self, text: npt.NDArray[np.uint8]) -> list[Any]:
         """States from lines of JSON; :class:`FormatError` if they are not."""
         try:
-            return [self._state(json.loads(line, parse_constant=float)) for line in text.tobytes().splitlines()]
+            return [self._state(parse_json(line, parse_constant=float)) for line in text.tobytes().splitlines()]
         except RecursionError:
             raise FormatError("a state is nested too deeply") from None
         except FormatError:

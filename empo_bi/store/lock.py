@@ -86,7 +86,7 @@ def _is_still_there(file: IO[str], path: Path) -> bool:
 def _owner(file: IO[str]) -> str:
     try:
         file.seek(0)
-        found = json.loads(file.read())
+        found = json.loads(file.read(1000))
         return f"process {found['process']} on {found['host']} (since {found['since']})"
     except (OSError, ValueError, KeyError, TypeError, RecursionError):  # whatever somebody else has written there
         return "another process"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from empo_bi.runtime.json_text import parse_json
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Json
 
@@ -167,7 +168,7 @@ ARRAY_METADATA = {
 def parsed(data: bytes) -> Any:
     """What JSON text says; :class:`FormatError` if it cannot be read, or is nested deeper than Python can follow."""
     try:
-        found = json.loads(data, parse_constant=_refuse_constant)
+        found = parse_json(data, parse_constant=_refuse_constant)
         json.dumps(found)  # what can be read by the skin of its teeth cannot be written, or shown
         return found
     except RecursionError:
@@ -199,14 +200,15 @@ def shown(value: Any) -> str:
 
 
 def check_dag_manifest(manifest: Json) -> None:
-    check_record(manifest, DAG_MANIFEST, {"states": one_of("numbered"), "num_actions_per_agent": listed(WHOLE)})
+    own = {"states": one_of("numbered"), "num_actions_per_agent": listed(WHOLE)}
+    check_record(manifest, DAG_MANIFEST, {"written_by": TEXT, **own})
     check_record(manifest["content"], DAG_CONTENT, SUB_PROBLEM, inside="content")
     n_agents, n_actions, n_profiles = (manifest[name] for name in ("n_agents", "n_actions", "n_profiles"))
-    own = manifest.get("num_actions_per_agent")
+    numbers = manifest.get("num_actions_per_agent")
     most = math.log2(MOST_PROFILES) / math.log2(n_actions) if n_actions > 1 else MOST_PROFILES
-    if own is not None:
-        has_numbers = len(own) == n_agents < 64 and all(1 <= n <= n_actions for n in own) and n_actions in own
-        is_right = has_numbers and n_profiles == math.prod(own) <= MOST_PROFILES
+    if numbers is not None:
+        is_listed = len(numbers) == n_agents < 64 and all(1 <= n <= n_actions for n in numbers) and n_actions in numbers
+        is_right = is_listed and n_profiles == math.prod(numbers) <= MOST_PROFILES
     else:
         is_right = n_agents <= most and n_profiles == n_actions**n_agents
     if not is_right:
@@ -249,9 +251,8 @@ def check_slice_marker(marker: Json, *, is_level: bool) -> None:
 
 
 def check_solution_manifest(manifest: Json) -> None:
-    check_record(
-        manifest, SOLUTION_MANIFEST, {"levels": listed(INTEGER), "actions": listed(TEXT), "world": optional(OBJECT)}
-    )
+    given = {"levels": listed(INTEGER), "actions": listed(TEXT), "world": optional(OBJECT)}
+    check_record(manifest, SOLUTION_MANIFEST, {"written_by": TEXT, **given})
     content = manifest["content"]
     own = {"arrays": listed(TEXT), "terminal_Vr": optional(TEXT)}
     check_record(content, SOLUTION_CONTENT, {**own, **SUB_PROBLEM}, inside="content")

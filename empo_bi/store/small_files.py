@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from empo_bi.runtime.json_text import parse_json
 from empo_bi.runtime.ordinary_files import is_plain_name, open_without_links, path_inside
 from empo_bi.runtime.printable import printable
 from empo_bi.store.solution_folders import inside, is_url, trimmed_url
@@ -100,7 +101,7 @@ class Folder:
         if data is None or len(data) > MOST_BYTES:
             return None
         try:
-            found = json.loads(data)
+            found = parse_json(data)
         except (ValueError, RecursionError):  # not JSON, or nested deeper than Python goes
             return None
         return found if isinstance(found, dict) and _is_shallow(found) else None

@@ -11,7 +11,7 @@ from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import StoreNotFoundError
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
-from empo_bi.store.format_names import SOLUTION_KIND
+from empo_bi.store.format_names import SOLUTION_KIND, WRITTEN_BY
 from empo_bi.store.solved_levels import ARRAYS, MemorySolution, SolvedLevels
 from empo_bi.store.zipped_run import zip_above
 from empo_bi.types import Json
@@ -160,7 +160,8 @@ def write_archive(folder: Any, results: SolvedLevels, content: Json, about: Json
 
 
 def manifest_of(content: Json, about: Json) -> Json:
-    return {"format": SOLUTION_KIND.format, "version": SOLUTION_KIND.version, **about, "content": content}
+    kind = {"format": SOLUTION_KIND.format, "version": SOLUTION_KIND.version, "written_by": WRITTEN_BY}
+    return {**kind, **about, "content": content}
 
 
 def durations_key(model: Model, *, are_asked: bool) -> str | None:

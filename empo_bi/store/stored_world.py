@@ -17,7 +17,7 @@ from empo_bi.world.as_model import Model, as_model
 from empo_bi.world.load import load_world
 from empo_bi.world.map_world import MapWorld
 
-MOST_BYTES = 2_000_000  # of a world as JSON; a file may have half of it
+MOST_BYTES = 16_000_000  # of a world as JSON; a file may have half of it
 
 
 def remembered_world(mapping: Any, where: str) -> MapWorld:

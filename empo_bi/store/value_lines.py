@@ -25,12 +25,15 @@ from typing import IO, Any
 import numpy as np
 
 from empo_bi.errors import DamagedStoreError, StoreMismatchError
+from empo_bi.runtime.json_text import parse_json
 from empo_bi.runtime.ordinary_files import refuse_link
 from empo_bi.runtime.wording import short_repr
+from empo_bi.store.records import LARGEST
 from empo_bi.types import Array, Json
 
 FORMAT, VERSION = "empo_bi values", 1
 LONGEST_LINE = 1 << 28  # bytes; a level of ten million states has a shorter header
+MOST_VALUES = 1 << 24  # in it
 _NOT_A_NUMBER = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
 
@@ -117,6 +120,8 @@ def _pairs(table: Mapping[Value, Value]) -> list[Written]:
 
 
 def _written_key(key: Value) -> Written:
+    if _is_too_large(key):
+        raise TypeError(f"the key {short_repr(key)} cannot be archived; expected numbers below 2**53")
     return {"goal": name_of(key)} if callable(getattr(key, "is_achieved", None)) else _written(key)
 
 
@@ -163,7 +168,7 @@ def _record(file: IO[bytes], path: Path, *, is_first: bool = False) -> Written:
     if crc32 != b"%08x" % zlib.crc32(text):
         raise _damaged(path, "the checksum of a record differs")
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return parse_json(text, most_values=MOST_VALUES, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"a record is not JSON ({error})") from error
 
@@ -187,7 +192,7 @@ def _read(written: Written, goal_of: GoalOf, path: Path) -> Value:
     """The value that a record stands for."""
     try:
         return _value(written, goal_of)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise _damaged(path, f"a record does not make sense ({type(error).__name__}: {error})") from error
 
 
@@ -202,10 +207,24 @@ def _value(written: Written, goal_of: GoalOf) -> Value:
         return np.array(_value(written["values"], goal_of), dtype=written["array"]).reshape(written["shape"])
     ((kind, content),) = written.items()
     if kind == "dict":
-        return {_value(key, goal_of): _value(value, goal_of) for key, value in content}
+        return {_key(key, goal_of): _value(value, goal_of) for key, value in content}
     if kind == "tuple":
         return tuple(_value(part, goal_of) for part in content)
     return goal_of(str(content)) if kind == "goal" else _NOT_A_NUMBER[content]
+
+
+def _key(written: Written, goal_of: GoalOf) -> Value:
+    key = _value(written, goal_of)
+    if _is_too_large(key):
+        raise ValueError(f"{short_repr(key)} is the key of a value")
+    return key
+
+
+def _is_too_large(key: Value) -> bool:
+    """Whether a key has numbers beyond 2**53: Python finds them by remainders, so a table of chosen ones takes long."""
+    if isinstance(key, tuple):
+        return any(map(_is_too_large, key))
+    return isinstance(key, int | float) and LARGEST <= abs(key) < math.inf
 
 
 def _torn(path: Path) -> DamagedStoreError:

@@ -9,7 +9,6 @@ import asyncio
 import bisect
 import contextlib
 import itertools
-import json
 import math
 import warnings
 import zlib
@@ -23,8 +22,9 @@ from zarr.buffer import default_buffer_prototype
 from zarr.storage import FsspecStore
 
 from empo_bi.dag.spill import BlockArray
-from empo_bi.errors import DamagedStoreError, MemoryLimitError
+from empo_bi.errors import DamagedStoreError, MemoryLimitError, StoreError
 from empo_bi.runtime.digests import checksum_of_json
+from empo_bi.runtime.json_text import MOST_VALUES, count_values, parse_json
 from empo_bi.store.compression import (
     Compression,
     StoredArray,
@@ -263,7 +263,16 @@ class ZarrFiles:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Duplicate name")  # a zip file keeps both versions, the last one counts
             self._put((f"{parent}/zarr.json", group_file({})) for parent in parents)
-            self._put([(f"{group}/zarr.json".lstrip("/"), group_file(attributes))])
+            self._put([(f"{group}/zarr.json".lstrip("/"), self._readable(group, group_file(attributes)))])
+
+    def _readable(self, group: str, data: bytes) -> bytes:
+        """A record, if it will be read again: nothing is written that opening would refuse."""
+        if len(data) > _most_bytes_of(group) or count_values(data) > MOST_VALUES:
+            raise StoreError(
+                f"{self.name}: the metadata of {spoken(group)} would take {len(data) / 1e6:,.0f} MB, more than is read "
+                "again; use a world with fewer goals, or fewer cells"
+            )
+        return data
 
     def _put(self, files: Iterable[tuple[str, bytes]]) -> None:
         """Write files one after the other, each in one stroke."""
@@ -294,7 +303,7 @@ class ZarrFiles:
 
     def raw_record(self, group: str) -> Json | None:
         """A record that has not been checked: empty if the group has none, None if there is no group."""
-        found = self._file(f"{group}/zarr.json".lstrip("/"), _MOST_END_BYTES if group == FINISHED else _MOST_RECORD_BYTES)
+        found = self._file(f"{group}/zarr.json".lstrip("/"), _most_bytes_of(group))
         if found is None:
             return None
         try:
@@ -318,7 +327,7 @@ class ZarrFiles:
             return False
         found = self._file(f"{group}/zarr.json".lstrip("/"))
         try:
-            json.loads(found if isinstance(found, bytes) else b"{}")
+            parse_json(found if isinstance(found, bytes) else b"{}")
         except ValueError:
             return True
         return False
@@ -351,6 +360,10 @@ class ZarrFiles:
 
         if self.can_delete:
             sync(deleted())
+
+
+def _most_bytes_of(group: str) -> int:
+    return _MOST_END_BYTES if group == FINISHED else _MOST_RECORD_BYTES
 
 
 def _most_file_bytes(nbytes: int) -> int:

@@ -5,13 +5,17 @@ One sweep serves everything: in memory or on disk, one thread or many, one or se
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from empo_bi.dag.level_blocks import LevelBlocks, RestingBlock
+from empo_bi.problem.asked_prior import AskedPrior, Questions, answered
 from empo_bi.problem.callbacks import terminal_values_of
+from empo_bi.problem.given_policies import GivenPolicies
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.runtime.blocks import active_cluster, map_blocks
 from empo_bi.runtime.cluster import DaskCluster
@@ -20,8 +24,8 @@ from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import cluster_blocks as remote
 from empo_bi.sweep.cluster_blocks import SharedSetting, batch_of, batch_states, compute_block_batch, grouped, put_results
 from empo_bi.sweep.level_inputs import Level
-from empo_bi.sweep.phase_pairs import PhasePair, phases_of, run_block
-from empo_bi.sweep.phases import Ends, Setting
+from empo_bi.sweep.phase_pairs import PhasePair, phases_of, prior_of, run_block
+from empo_bi.sweep.phases import BlockInputs, Ends, Setting
 from empo_bi.sweep.undefined_values import StateTrouble, complaint
 from empo_bi.sweep.value_tables import RowPlan, Rows, Table, rows_of
 from empo_bi.types import Arrays, FloatArray, IndexArray
@@ -131,7 +135,7 @@ class Sweep:
         attained_SB = goals.attained(t)
         weight_NX, has_NX = goals.weights(t), goals.has(t)
         states = self.blocks.dag.states(t) if self.wants_states or self.asks_durations else None
-        level = Level(t, plan, rows, attained_SB, weight_NX, has_NX, states)
+        level = Level(t, plan, rows, attained_SB, weight_NX, has_NX, states, self._given_at(t, tasks))
         is_covered = np.zeros(len(body_S), dtype=np.bool_)
         try:
             for place_M in self._computed(level, tasks, len(body_S)):
@@ -156,6 +160,10 @@ class Sweep:
             else:
                 task.hand_over(t, plan)
 
+    def _given_at(self, t: int, tasks: Sequence[SolveTask]) -> Callable[[IndexArray], GivenPolicies | None]:
+        prior = prior_of(tasks)
+        return (lambda place_M: None) if prior is None else partial(prior.given, self.blocks.dag, t)
+
     def _terminal_values(self, t: int, place_M: IndexArray, tasks: Sequence[SolveTask]) -> dict[int, FloatArray]:
         """What each user's function says of terminal states, by its id; asked once, however many tasks have it."""
         found = [task.robot.params.terminal_function for task in tasks if task.robot is not None]
@@ -176,10 +184,28 @@ class Sweep:
             run_block(work.with_durations(self._timing_model), tasks, self.setting)
             return work.block.place_M
 
+        prior = prior_of(tasks)
+        if prior is not None and prior.may_ask_elsewhere and self.workers > 1 and level.states is not None:
+            return self._asked_elsewhere(level, tasks, prior)
         n_blocks = n_states // self.blocks.block_states + 1
         # Users' functions are asked one after the other: few of them are made for several threads.
         workers = self.workers if n_blocks >= PARALLEL_BLOCKS and level.states is None else 1
         return map_blocks(compute, self.blocks.resting(level.t), workers)
+
+    def _asked_elsewhere(self, level: Level, tasks: Sequence[SolveTask], prior: AskedPrior) -> Iterator[IndexArray]:
+        """The same where worker processes ask the prior, some blocks ahead of those that are computed here."""
+        n_together = max(1, min(self.blocks.block_states, len(level.plan.slot_S) // (2 * self.workers)))
+        works: deque[BlockInputs] = deque()
+
+        def questions() -> Iterator[Questions]:
+            for block in self.blocks.resting(level.t, n_together):
+                works.append(level.work(block.awake()))
+                yield Questions(prior, self.blocks.dag.world, works[-1].states or [], works[-1].has_NX)
+
+        for told in map_blocks(answered, questions(), self.workers, processes=True):
+            work = replace(works.popleft(), given=prior.with_answers(told))
+            run_block(work.with_durations(self._timing_model), tasks, self.setting)
+            yield work.block.place_M
 
     def _computed_elsewhere(
         self, level: Level, tasks: Sequence[SolveTask], n_states: int, cluster: DaskCluster

@@ -15,7 +15,7 @@ from empo_bi.dag.level_blocks import NO_FLOATS, RestingBlock
 from empo_bi.runtime.blocks import active_cluster
 from empo_bi.sweep.level_inputs import Level
 from empo_bi.sweep.memory_model import BLOCK_STATES
-from empo_bi.sweep.phase_pairs import PhasePair, distinct, phases_of, run_block
+from empo_bi.sweep.phase_pairs import PhasePair, distinct, phases_of, prior_of, run_block
 from empo_bi.sweep.phases import BlockInputs, HumanPhase, PhaseSetting, RobotPhase, Setting, StateInputs
 from empo_bi.sweep.undefined_values import StateTrouble
 from empo_bi.sweep.value_tables import RowPlan
@@ -41,8 +41,7 @@ class SharedSetting:
 
     @classmethod
     def of(cls, pairs: Sequence[PhasePair], setting: Setting, model: Model | None) -> SharedSetting:
-        needs_goals = any(pair.robot is not None and pair.robot.prior is not None for pair in pairs)
-        lean = setting.lean(needs_goals)
+        lean = setting.lean(prior_of(pairs) is not None)
         return cls(lean, _fresh(pairs, lean), model)
 
 

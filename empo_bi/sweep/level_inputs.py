@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
+from empo_bi.problem.given_policies import GivenPolicies
 from empo_bi.sweep.phases import BlockInputs, StateInputs
 from empo_bi.sweep.value_tables import RowPlan, Rows
 from empo_bi.types import ByteArray, FloatArray, IndexArray
@@ -22,6 +24,7 @@ class Level:
     weight_NX: FloatArray
     has_NX: ByteArray
     states: list[State] | None
+    given_at: Callable[[IndexArray], GivenPolicies | None] = lambda place_M: None  # by a prior that answers in arrays
 
     def work(self, block: Block) -> BlockInputs:
         """A block as phases read it, but for durations."""
@@ -37,4 +40,5 @@ class Level:
             "has_NX": self.has_NX if len(self.has_NX) == 1 else self.has_NX[place_M],
             "weight_NX": self.weight_NX if len(self.weight_NX) == 1 else self.weight_NX[place_M],
             "states": None if self.states is None else [self.states[s] for s in place_M.tolist()],
+            "given": self.given_at(place_M),
         }

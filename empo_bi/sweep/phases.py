@@ -9,11 +9,12 @@ from typing import TypedDict
 import numpy as np
 
 from empo_bi.dag.level_blocks import NO_FLOATS, Block
-from empo_bi.problem.callbacks import beliefs_of, durations_of, joint_policies_of
+from empo_bi.problem.asked_prior import AskedPrior, Joint
+from empo_bi.problem.callbacks import beliefs_of, durations_of
+from empo_bi.problem.given_policies import GivenPolicies
 from empo_bi.problem.goal_columns import Columns, GoalColumns
 from empo_bi.problem.params import Params
 from empo_bi.problem.profiles import Profiles
-from empo_bi.problem.protocols import JointPrior
 from empo_bi.sweep import formulas
 from empo_bi.sweep.float16 import put_rows
 from empo_bi.sweep.kernels import OK, human_block, robot_block
@@ -24,7 +25,7 @@ from empo_bi.types import Array, Arrays, BoolArray, ByteArray, FloatArray, Index
 from empo_bi.world.as_model import Model
 from empo_bi.world.model import State
 
-NO_JOINT_MU, NO_JOINT_MXU = np.zeros((0, 0)), np.zeros((0, 0, 0))
+NO_JOINT: Joint = (np.zeros((0, 0)), np.zeros((0, 0, 0)))
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
 
 
@@ -107,6 +108,7 @@ class StateInputs(TypedDict):
     has_NX: ByteArray
     weight_NX: FloatArray
     states: list[State] | None
+    given: GivenPolicies | None
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ class BlockInputs:
     weight_NX: FloatArray
     duration_K: FloatArray
     states: list[State] | None
+    given: GivenPolicies | None = None  # by a prior that was asked already
 
     @property
     def transitions(self) -> tuple[IndexArray, Array, SuccessorArray, FloatArray]:
@@ -210,7 +213,7 @@ class RobotPhase:
     The humans' policies come from a :class:`HumanPhase`, or from a prior of another maker.
     """
 
-    def __init__(self, setting: PhaseSetting, params: Params, prior: JointPrior | None = None) -> None:
+    def __init__(self, setting: PhaseSetting, params: Params, prior: AskedPrior | None = None) -> None:
         self.setting, self.params, self.prior = setting, params, prior
         self.table = Table(setting.goals.n_columns, setting.precision.work)
         self.vr_table = Table(0, "float64")
@@ -235,19 +238,16 @@ class RobotPhase:
             "vr": np.full(n_states, self.params.terminal_Vr if self._terminal is None else np.nan),
         }
 
-    def run(self, work: BlockInputs, pi_MAX: Array) -> None:
+    def run(self, work: BlockInputs, pi_MAX: Array, joint: Joint = NO_JOINT) -> None:
+        """Compute a block, with the humans' policies by goal or with what the prior says of all humans together."""
         profiles, params, goals = self.setting.profiles, self.params, self.setting.goals
         n, n_humans = len(work.slot_M), len(goals.humans)
-        joint_MU, joint_MXU = NO_JOINT_MU, NO_JOINT_MXU
-        if self.prior is not None:
-            assert work.states is not None
-            joint_MU, joint_MXU = joint_policies_of(self.prior, profiles, goals, work.states, work.has_NX)
         v_MX = np.empty((n, goals.n_columns), self.setting.precision.work)
         xh_MH, qr_MR, vr_M = np.empty((n, n_humans)), np.empty((n, len(profiles.robot_profiles))), np.empty(n)
         trouble = robot_block(
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h),
             work.discounts(params.rate_r), work.duration_weights(params.rate_r), self.table.read, self.vr_table.read,
-            work.attained_MB, work.has_NX, work.weight_NX, pi_MAX, joint_MU, joint_MXU, profiles.played_UR,
+            work.attained_MB, work.has_NX, work.weight_NX, pi_MAX, *joint, profiles.played_UR,
             profiles.own_HAO, profiles.action_UH, profiles.n_profiles, params.beta_r, self._factor_h, self._factor_r,
             formulas.step_weight(params.rate_r), params.rate_r > 0, params.zeta, params.xi, params.eta,
             self.setting.precision.least, v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,

@@ -55,9 +55,9 @@ class AgentFields:
             )
         return self.cells_inside([area])[self.cell(agent), 0]
 
-    def cells_inside(self, rectangles: Sequence[Sequence[int]]) -> BoolArray:
-        """(C, G), which cells lie in which of the rectangles; those outside the map lie in none."""
-        x_C, y_C = self.world.cell_xy.T
+    def cells_inside(self, rectangles: Sequence[Sequence[int]], cell_C: IndexArray | None = None) -> BoolArray:
+        """(C, G), which cells, all or some, lie in which of the rectangles; those outside the map lie in none."""
+        x_C, y_C = (self.world.cell_xy if cell_C is None else self.world.cell_xy[cell_C]).T
         return inside(x_C, y_C, rectangles) & ((x_C >= 0) & (y_C >= 0))[:, np.newaxis]
 
     def same_but_for(self, agent: int, key_W: KeyArray) -> BoolArray:

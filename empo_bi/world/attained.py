@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.types import BoolArray
+from empo_bi.types import BoolArray, IndexArray
 from empo_bi.world.conditions import InCells
 from empo_bi.world.goals import ConditionGoal, PossibleGoal, ReachCellGoal, ReachRectangleGoal
 from empo_bi.world.model import State
@@ -16,6 +16,8 @@ from empo_bi.world.rectangles import Rectangle
 
 if TYPE_CHECKING:
     from empo_bi.world.agent_fields import AgentFields
+
+_TABLE_BYTES = 1 << 24
 
 
 def attained(
@@ -39,16 +41,33 @@ def attained(
         else:
             raise TypeError(f"{goal!r} is not a goal; give goals alone, without the weights that generators yield with them")
     for agent, members in by_agent.items():
-        table_SG[:, members] = _inside(fields, [_places(goals[g]) or () for g in members])[fields.cell(agent)]
+        places_G = [_places(goals[g]) or () for g in members]
+        cell_S = fields.cell(agent)
+        is_used = np.zeros(len(fields.world.cell_xy), dtype=bool)
+        is_used[cell_S] = True
+        cell_C, row_S = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[cell_S]
+        for some in _stretches(places_G, len(cell_C)):
+            table_SG[:, members[some]] = _inside(fields, places_G[some], cell_C)[row_S]
     if others:
         for s, state in enumerate(states()):
             table_SG[s, others] = [bool(goals[g].is_achieved(state)) for g in others]
     return table_SG
 
 
-def _inside(fields: AgentFields, places_G: Sequence[tuple[Rectangle, ...]]) -> BoolArray:
-    """(C, G), which cells lie in some place of which goal; each goal has at least one."""
-    inside_CP = fields.cells_inside([place for places in places_G for place in places])
+def _stretches(places_G: Sequence[tuple[Rectangle, ...]], n_cells: int) -> Iterator[slice]:
+    """Goals to look at together: a table of their places by cells has a few megabytes, or one goal."""
+    first, n_places = 0, 0
+    for g, places in enumerate(places_G):
+        if g > first and (n_places + len(places)) * n_cells > _TABLE_BYTES:
+            yield slice(first, g)
+            first, n_places = g, 0
+        n_places += len(places)
+    yield slice(first, len(places_G))
+
+
+def _inside(fields: AgentFields, places_G: Sequence[tuple[Rectangle, ...]], cell_C: IndexArray) -> BoolArray:
+    """(C, G), which of some cells lie in some place of which goal; each goal has at least one."""
+    inside_CP = fields.cells_inside([place for places in places_G for place in places], cell_C)
     if inside_CP.shape[1] == len(places_G):
         return inside_CP
     first_G = np.cumsum([0, *(len(places) for places in places_G[:-1])])

@@ -6,6 +6,7 @@ equal if they mean the same thing, whatever the order in which their parts were 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from empo_bi.world.lint import MapSpec
 
 MOST_PARTS = 256  # of all and any, and places of one condition
+MOST_PLACES = 4096  # that all of several lists of places may have in common
 MOST_DEPTH = 6  # of all and any within each other; several keys of one entry are all of them
 _SAID = 4  # places or parts that are named in words
 CARRIED = tuple(kind.name.lower() for kind in ITEMS)
@@ -49,6 +51,11 @@ class Condition(ABC):
     def size(self) -> int:
         """The number of single conditions in it, with one for each place."""
         return 1
+
+    @property
+    def n_places(self) -> int:
+        """At most so many rectangles are its cells; 0 if the agent may be anywhere."""
+        return 0
 
     def singles(self) -> Iterator[Condition]:
         """The conditions in it that are neither all nor any of others."""
@@ -102,6 +109,10 @@ class InCells(Condition):
 
     @property
     def size(self) -> int:
+        return len(self.places)
+
+    @property
+    def n_places(self) -> int:
         return len(self.places)
 
     @property
@@ -293,6 +304,10 @@ class _Several(Condition):
         object.__setattr__(self, "parts", tuple(sorted(set(flat), key=_rank)))
         if not 1 <= self.size <= MOST_PARTS:
             raise ValueError(f"{self.size:,} conditions and places; give 1 to {MOST_PARTS}")
+        if self.n_places > MOST_PLACES:
+            raise ValueError(
+                f"places that have up to {self.n_places:,} rectangles in common; at most {MOST_PLACES:,} are kept"
+            )
         if self.depth > MOST_DEPTH:
             raise ValueError(f"all and any are nested {self.depth} deep; nest them at most {MOST_DEPTH} deep")
 
@@ -329,6 +344,11 @@ class AllOf(_Several):
     joined_by, key = "and", "all"
 
     @property
+    def n_places(self) -> int:
+        found = [part.n_places for part in self.parts if part.n_places]
+        return math.prod(found) if found else 0
+
+    @property
     def cells(self) -> tuple[Rectangle, ...] | None:
         found: tuple[Rectangle, ...] | None = None
         for part in self.parts:
@@ -347,6 +367,11 @@ class AnyOf(_Several):
     """Any of some conditions holds."""
 
     joined_by, key = "or", "any"
+
+    @property
+    def n_places(self) -> int:
+        found = [part.n_places for part in self.parts]
+        return sum(found) if all(found) else 0
 
     @property
     def cells(self) -> tuple[Rectangle, ...] | None:

@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import TypeVar
 
 from empo_bi.errors import WorldFileError
@@ -29,6 +31,7 @@ Made = TypeVar("Made")
 
 KEY = "possible_goals"
 MOST_GOALS = 1 << 16  # of all humans together
+MOST_TOGETHER = 1 << 18  # places and conditions of all goals
 _ABOUT = ("name", "weight")
 _CONDITIONS = ("goal", "cells", "facing", "carries", "door", "step", "all", "any")
 _OTHER_NAMES = {
@@ -105,6 +108,11 @@ def read_goals(source: WorldSource, spec: MapSpec, default: str | None = None) -
         found = _read_list(source, spec, given, (KEY,))
     if len(found) > MOST_GOALS:
         raise source.error(KEY, message=f"{len(found):,} goals; give at most {MOST_GOALS:,}")
+    n_parts = sum(max(goal.condition.size, goal.condition.n_places) for goal in found)
+    if n_parts > MOST_TOGETHER:  # a name stands for all that the goal of this name asks for
+        raise source.error(
+            KEY, message=f"goals with {n_parts:,} places and conditions in all; give at most {MOST_TOGETHER:,}"
+        )
     return tuple(found)
 
 
@@ -171,7 +179,8 @@ def _read_list(source: WorldSource, spec: MapSpec, entries: object, path: KeyPat
 def normalised(weights: Sequence[float]) -> list[float]:
     """Weights in the same proportions that sum to 1."""
     largest = max(weights, default=1.0)
-    total = sum(weight / largest for weight in weights)  # so that huge weights do not add up to infinity
+    # So that huge weights do not add up to infinity; one by one, since sum() rounds otherwise from Python 3.12 on.
+    total = reduce(add, (weight / largest for weight in weights), 0.0)
     return [weight / largest / total for weight in weights]
 
 

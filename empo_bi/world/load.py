@@ -9,7 +9,6 @@ from typing import Any
 from empo_bi.runtime.arguments import check_flags
 from empo_bi.world.bush.spec import KEYS as BUSH_KEYS
 from empo_bi.world.bush.spec import is_bush_world, read_bush_spec
-from empo_bi.world.bush.world import BushWorld
 from empo_bi.world.file_values import SHORT_NAMES
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.lint import RELEVANT_KEYS
@@ -60,6 +59,8 @@ def load_world(
     read = read_source(source)
     world: MapWorld
     if is_bush_world({**read.mapping, **overrides}):
+        from empo_bi.world.bush.world import BushWorld  # a kernel, which most worlds do without
+
         world = BushWorld(read_bush_spec(read, overrides, strict=strict), render_mode=render_mode)
     else:
         world = GridWorld(read_spec(read, overrides, strict=strict), render_mode=render_mode)

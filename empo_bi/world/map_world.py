@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from empo_bi.errors import MissingAgentError
-from empo_bi.runtime.hooks import provider_of
+from empo_bi.runtime.hooks import Displayed, provider_of
 from empo_bi.runtime.wording import counted
 from empo_bi.types import Array, BoolArray, FloatArray, IndexArray, Json, KeyArray
 from empo_bi.world import codes
@@ -36,7 +36,7 @@ ATTRIBUTES = frozenset({
 })  # fmt: skip
 
 
-class MapWorld(PackedWorld):
+class MapWorld(Displayed, PackedWorld):
     """A compiled world on a map.
 
     As a gymnasium environment it takes one action *per agent*, while ``action_space`` is that of a single agent, as the
@@ -65,6 +65,7 @@ class MapWorld(PackedWorld):
     metadata = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012 (gymnasium's own convention)
     action_space: spaces.Discrete
     kind = "MapWorld"  # in titles
+    _display = "MapWorld.display"
     role_codes = {"human": "Ay", "robot": "Ae"}  # noqa: RUF012 (a constant of each class)
     rules_version = 1  # to be raised when rules, the packing of keys or the numbering of bodies change
     n_directions = 1  # that an agent may face
@@ -330,6 +331,19 @@ class MapWorld(PackedWorld):
     def render(self, state: MapState | None = None, *, tile: int = 32) -> Any:  # an array, or a text
         """A state (by default the current one) as RGB array (height * tile, width * tile, 3), or as text in mode "ansi"."""
         return self.to_text(state) if self.render_mode == "ansi" else self.picture(self._shown_state(state), index(tile))
+
+    def show(self, state: MapState | None = None) -> object:
+        """A state (by default the current one) for a notebook: a picture with the agents' numbers, and the state in words.
+
+        ``str(world.show(state))`` is :meth:`describe`.
+        """
+        view: object = provider_of("MapWorld.show")(self, self._shown_state(state))
+        return view
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Json:
+        """Also a plain picture, for tools that show no HTML."""
+        bundle: Json = provider_of("MapWorld.bundle")(self)
+        return bundle
 
     def picture(self, state: MapState, tile: int) -> npt.NDArray[np.uint8]:
         """A state of this world as RGB array."""

@@ -70,10 +70,11 @@ def translated(world: AnyWorld, *, progress: bool) -> AnyWorld | GridWorld:
 
 @dataclass
 class _Translation:
-    """What was found out about an object, as long as its attributes say ``written``."""
+    """What was found out about an object, as long as its attributes say ``written``, and its others are ``plain``."""
 
     env: MultiGrid
-    written: str | None
+    written: str
+    plain: dict[str, object]
     world: GridWorld | None = None
     reason: str = ""
     is_announced: bool = False
@@ -93,11 +94,13 @@ def _look_up(env: MultiGrid) -> _Translation:
         reason = str(error)
     except Exception as error:  # whatever reading somebody's attributes leads to
         reason = f"its attributes cannot be read ({type(error).__name__}: {error})"
-    written = None if mapping is None else json.dumps([mapping, _roles(env)])
+    written = reason if mapping is None else json.dumps([mapping, _roles(env)])
     known = next((found for found in _known if found.env is env), None)
-    if known is not None and known.written == written and (known.world is None or _has_goals_of(known.world, env)):
+    plain = _plain_values(twin)
+    is_same = known is not None and (known.written, known.plain) == (written, plain)
+    if known is not None and is_same and (known.world is None or _has_goals_of(known.world, env)):
         return known
-    found = _Translation(env, written, reason=reason, is_announced=known is not None and known.is_announced)
+    found = _Translation(env, written, plain, reason=reason, is_announced=known is not None and known.is_announced)
     if twin is not None and mapping is not None:
         try:
             found.world = _checked(env, twin, mapping)
@@ -115,6 +118,16 @@ def _twin(env: MultiGrid) -> MultiGrid:
     except Exception as error:
         raise TranslationError(f"it cannot be copied and reset ({type(error).__name__}: {error})") from error
     return twin
+
+
+def _plain_values(twin: MultiGrid | None) -> dict[str, object]:
+    """Public numbers, texts and flags of an object and of its class: a subclass may have rules that depend on them."""
+    found = {} if twin is None else {**vars(type(twin)), **getattr(twin, "__dict__", {})}
+    return {
+        name: value
+        for name, value in found.items()
+        if not name.startswith("_") and isinstance(value, bool | int | float | str | None)
+    }
 
 
 def _roles(env: MultiGrid) -> list[list[int]]:

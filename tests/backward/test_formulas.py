@@ -17,7 +17,7 @@ from empo_bi.problem.goal_columns import Columns
 from empo_bi.problem.profiles import Profiles
 from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.sweep import formulas
-from empo_bi.sweep.phases import BlockInputs, HumanPhase, PhaseSetting, Precision, RobotPhase, continuation_rows
+from empo_bi.sweep.phases import NO_JOINT, BlockInputs, HumanPhase, PhaseSetting, Precision, RobotPhase, continuation_rows
 
 N_STATES, N_SUCCESSORS = 3, 7
 
@@ -71,11 +71,11 @@ class Prior:
     def joint(self, *asked: int) -> Any:
         return np.random.default_rng(asked).dirichlet(np.ones(len(self._profiles.action_UH)))
 
-    def profile_distribution(self, state: int) -> Any:
-        return list(zip(self.joint(state), self._profiles.action_UH.tolist(), strict=True))
-
-    def profile_distribution_with_fixed_goal(self, state: int, human: int, goal: int) -> Any:
-        return list(zip(self.joint(state, human, goal), self._profiles.action_UH.tolist(), strict=True))
+    def of_all(self, goals: Columns) -> tuple[Any, Any]:
+        """What it says of all states: (M, U), and with the goal of each column (M, X, U)."""
+        columns = [(human, g) for human in self._profiles.humans for g in range(goals.n_goals)]
+        joint_MXU = np.array([[self.joint(m, human, g) for human, g in columns] for m in range(N_STATES)])
+        return np.array([self.joint(m) for m in range(N_STATES)]), joint_MXU
 
 
 @st.composite
@@ -174,7 +174,7 @@ def test_phase_2_is_what_the_formulas_say(case: Case, is_told: bool) -> None:
         "qr": np.zeros((N_STATES, len(profiles.robot_profiles))),
         "vr": np.zeros(N_STATES),
     }
-    phase.run(work, pi_MAX)
+    phase.run(work, pi_MAX, NO_JOINT if prior is None else prior.of_all(goals))
     found = phase.arrays()
     weight_HG = work.weight_NX[0].reshape(n_humans, n_goals)
     for m in range(N_STATES):

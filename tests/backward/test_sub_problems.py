@@ -28,6 +28,7 @@ from empo_bi import (
     ArrayWorld,
     Params,
     ReachCellGoal,
+    Solution,
     StoreMismatchError,
     compute_robot_policy,
     enumerate_dag,
@@ -35,6 +36,7 @@ from empo_bi import (
     open_dag,
     open_solution,
     plan,
+    probability_by_time,
     solve,
 )
 from empo_bi.analysis.comparison import compare
@@ -88,6 +90,22 @@ def sub_problems(draw: st.DrawFn) -> tuple[Problem, Drawn]:
     return problem, drawn
 
 
+def mass_by_hand(problem: Problem, solution: Solution) -> dict[Any, float]:
+    """How likely each state is reached along a chain that agrees with the oracle's, from all states to start with alike."""
+    chain = solution.markov_chain
+    starts = set(problem.start or problem.graph.states[:1])
+    mass = [(state in starts) / len(starts) for state in chain.states]
+    for i, row in enumerate(chain):  # in topological order
+        for j, probability in row.items():
+            mass[j] += mass[i] * probability
+    return dict(zip(chain.states, mass, strict=True))
+
+
+def reached(solution: Solution) -> dict[Any, float]:
+    dag = solution.dag
+    return {state: p for t in range(dag.horizon + 1) for state, p in zip(dag.states(t), solution.reached[t], strict=True)}
+
+
 def solvable(problem: Problem) -> None:
     """Leave out what has no solution, which other tests look at."""
     assume(not callable(problem.prior))  # `solve` takes no functions
@@ -104,6 +122,8 @@ def test_random_sub_problems_agree_with_the_oracle(drawn: tuple[Problem, Drawn])
     problem, _ = drawn
     solvable(problem)
     solution = check_solve(problem)
+    expected = mass_by_hand(problem, solution)
+    assert reached(solution) == pytest.approx(expected, abs=1e-9)
     function = problem.robot.get("terminal_Vr")
     if isinstance(function, Table):
         check_solve(problem, out=True)
@@ -125,6 +145,40 @@ def test_random_sub_problems_agree_with_the_oracle(drawn: tuple[Problem, Drawn])
         return
     for state, value in solution.Vr.items():
         assert shared.Vr[state] == pytest.approx(value, rel=1e-12)
+    assert {state: p for state, p in reached(shared).items() if p} == pytest.approx(
+        {state: p for state, p in expected.items() if p}, abs=1e-9
+    )
+
+
+def test_runs_begin_in_each_start_with_the_same_probability(tmp_path: Path) -> None:
+    """Two starts on level 1, one on level 3; a store that was opened without them knows those of its lowest level only."""
+    world, starts = numbered(), [(1, 2), (1, 4), (3, 1)]
+    solution = solve(world, Params(gamma_r=0.9), start=starts, out=tmp_path / "three", **QUIET)
+    episodes = solution.rollouts(3_000, seed=1)
+    begun = Counter(tuple(episodes.states(i)[0]) for i in range(300))
+    assert begun.keys() == set(starts)
+    assert min(begun.values()) > 60
+    assert episodes.return_N.mean() == pytest.approx(np.mean([solution.Vr[start] for start in starts]), rel=0.02)
+    assert probability_by_time(solution, lambda state: state in starts)[-1] == pytest.approx(1)
+    with pytest.raises(StoreMismatchError, match=r"from 3 states on several levels.*same start and out"):
+        open_solution(tmp_path / "three", world=world).reached  # noqa: B018
+    again = solve(world, Params(gamma_r=0.9), start=starts, out=tmp_path / "three", **QUIET)
+    assert reached(again) == reached(solution)
+    two = solve(world, Params(gamma_r=0.9), start=starts[:2], out=tmp_path / "two", **QUIET)
+    assert reached(open_solution(tmp_path / "two", world=world)) == reached(two)
+
+
+def test_a_shared_dag_begins_where_the_sub_problem_does() -> None:
+    world = load_quietly("ice_rink", max_steps=3)
+    whole = enumerate_dag(world, precision="exact", **QUIET)
+    start = whole.states(1)[2]
+    mine = solve(world, Params(), start=start, precision="float64", **QUIET)
+    shared = solve(world, Params(), start=start, dag=whole, precision="float64", **QUIET)
+    expected = {state: p for state, p in reached(mine).items() if p}
+    assert {state: p for state, p in reached(shared).items() if p} == pytest.approx(expected)
+    assert shared.rollouts(3).states(0)[0] == start
+    assert f"V_r = {shared.Vr[start]:.7g} at the start" in shared.summary()
+    assert whole.starts()[0].tolist() == [0]  # the DAG itself stays what it was
 
 
 @settings(max_examples=60, deadline=None)
@@ -476,11 +530,12 @@ def test_a_dag_without_the_states_to_start_with_is_refused() -> None:
     assert solve(world, dag=stopped, stop=is_far, **QUIET).dag.n_states == stopped.n_states
 
 
-def test_chances_begin_in_the_first_state_to_start_with() -> None:
+def test_chances_begin_in_all_states_to_start_with() -> None:
     solution = solve(Ring(4), start=[(1, 2), (1, 1)], level_fct=step_of, **QUIET)
     assert solution.dag.states(0) == [(1, 2), (1, 1)]
-    assert solution.reached[0].tolist() == [1.0, 0.0]
-    assert solution.rollouts(3).states(0)[0] == (1, 2)
+    assert solution.reached[0].tolist() == [0.5, 0.5]
+    episodes = solution.rollouts(40)
+    assert {episodes.states(i)[0] for i in range(40)} == {(1, 2), (1, 1)}
 
 
 def test_several_workers_find_the_same_sub_problem() -> None:

@@ -12,8 +12,11 @@ from batch.batches import run_here
 from command_line import invoke
 from store.forging import manifest_of_run
 
-from empo_bi import DamagedStoreError, StoreMismatchError, open_solution
+from empo_bi import DamagedStoreError, MemoryLimitError, StoreMismatchError, StoreNotFoundError, open_solution
 from empo_bi.batch.batch import failure_lines
+from empo_bi.batch.stores import damaged_manifests
+from empo_bi.runtime.json_text import MOST_VALUES, parse_json
+from empo_bi.runtime.machine import resident_bytes
 from empo_bi.solving.run_manifest_rules import _is_plain, _is_text
 from empo_bi.store.small_files import Folder
 
@@ -23,6 +26,29 @@ def test_json_that_is_nested_deeper_than_ours_is_not_read(tmp_path: Path) -> Non
     (tmp_path / "flat.json").write_text('{"a": {"b": [1]}}')
     assert Folder(tmp_path).read_json("deep.json") is None
     assert Folder(tmp_path).read_json("flat.json") == {"a": {"b": [1]}}
+
+
+def test_json_that_would_take_far_more_memory_than_it_is_long_is_not_read(tmp_path: Path) -> None:
+    for name, text in {"lists": "[" + "[]," * MOST_VALUES + "[]]", "objects": '{"a":{},' * MOST_VALUES}.items():
+        (tmp_path / f"{name}.json").write_text(f'{{"a": {text}}}')
+        assert Folder(tmp_path).read_json(f"{name}.json") is None
+        with pytest.raises(ValueError, match="at most 1,048,576 are read"):
+            parse_json(text)
+    assert parse_json("[" + "1," * (MOST_VALUES - 2) + "1]")[-1] == 1
+
+
+def test_what_a_run_did_not_keep_is_computed_again_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = {"worlds": "asymmetric_freeing", "steps": 12, "params": {"zeta": 2}, "keep": "summary"}
+    assert run_here(batch, tmp_path).is_complete
+    (run,) = (tmp_path / "runs").iterdir()
+    with open_solution(run, memory_limit=resident_bytes() + (1 << 30), progress=False) as solution:
+        assert solution.dag.n_states == manifest_of_run(run)["columns"]["states"]
+    monkeypatch.setattr("empo_bi.solving.opening.AGAIN_STEPS", 11)
+    with pytest.raises(StoreNotFoundError, match=r"its world has 12 steps; up to 11 are computed again .*keep: values"):
+        open_solution(run, progress=False)
+    monkeypatch.undo()
+    with pytest.raises(MemoryLimitError, match=r"computed again when it is opened, .* takes more than .*keep: values"):
+        open_solution(run, memory_limit=resident_bytes() + (8 << 20), progress=False)
 
 
 def test_numbers_beyond_floats_and_halves_of_characters_are_refused() -> None:
@@ -197,7 +223,7 @@ def test_no_states_are_found_again_for_another_world_than_that_of_the_solution(
     def enumerated(*arguments: object, **options: object) -> None:
         raise AssertionError("the states of some world are found")
 
-    monkeypatch.setattr("empo_bi.solving.opening.enumerate_dag", enumerated)
+    monkeypatch.setattr("empo_bi.solving.opening.enumerated", enumerated)
     with pytest.raises((StoreMismatchError, DamagedStoreError), match=r"not one of its world|different numbers|has none"):
         open_solution(solution, progress=False)
     monkeypatch.setattr("empo_bi.solving.enumeration.enumerated", enumerated)
@@ -218,3 +244,13 @@ def test_a_table_says_what_was_asked_for_and_what_was_solved(tmp_path: Path) -> 
     (run / "manifest.json").write_text(json.dumps({**honest, "timings": {**honest["timings"], "V_r": -1.0}}))
     assert invoke("verify", run).exit_code == 1
     assert run_here(spec, tmp_path).table["V_r"] == before["V_r"]
+
+
+def test_half_a_manifest_at_a_url_is_what_a_killed_batch_left(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "batch")
+    manifest = next((tmp_path / "batch" / "runs").iterdir()) / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:100])
+    assert damaged_manifests(f"local://{tmp_path / 'batch'}") == []
+    assert len(damaged_manifests(tmp_path / "batch")) == 1  # where files appear complete
+    manifest.write_text('{"format": "empo_bi run", "version": 1}')
+    assert len(damaged_manifests(f"local://{tmp_path / 'batch'}")) == 1

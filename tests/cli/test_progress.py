@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import pytest
 from empo_bi import Params, TooManyStatesError, enumerate_dag, load_world, open_dag, solve
 from empo_bi.runtime import progress
 from empo_bi.runtime.byte_sizes import held_text
-from empo_bi.runtime.progress import LevelBar
+from empo_bi.runtime.compilation import compilations
+from empo_bi.runtime.progress import LevelBar, RunBar
 
 
 class Clock:
@@ -49,7 +51,7 @@ def test_a_line_says_levels_states_speed_memory_and_time_left(clock: Clock, caps
             bar.level(t, 85_000)
             clock.now += 0.01
         lines = capsys.readouterr().err.splitlines()
-    assert lines == ["empo_bi: solve: level 18 (8 of 26 done), 680,000 states, 329,000 states/s, 0.41 of 2.00 GB, 14 s left"]
+    assert lines == ["empo_bi: solve: level 18 (8 of 26 done), 680,000 states, 327,000 states/s, 0.41 of 2.00 GB, 14 s left"]
     assert capsys.readouterr().err == "empo_bi: solve: 14 levels, 1.2 M states, done in 4 s\n"
 
 
@@ -96,7 +98,8 @@ def test_a_long_level_is_told_block_by_block(clock: Clock, capsys: pytest.Captur
     assert [re.search(r"\((\d) of 2 done\), (\d+) states", line).groups() for line in lines[:-1]] == [  # type: ignore[union-attr]
         ("0", "50"), ("0", "100"), ("0", "150"), ("1", "250"),
     ]  # fmt: skip
-    assert lines[0].startswith("empo_bi: solve: the first level in work (0 of 2 done), 50 states, 25 states/s, ")
+    assert lines[0].startswith("empo_bi: solve: the first level in work (0 of 2 done), 50 states, 410 MB held")
+    assert "(0 of 2 done), 100 states, 25 states/s, " in lines[1]
     assert lines[2].endswith("10 s left")  # 150 in 6 s, 250 to go
 
 
@@ -136,8 +139,8 @@ def test_without_the_number_of_states_the_last_level_tells(clock: Clock, capsys:
         clock.now += 4
         bar.level(4, 30)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].endswith("level 3 (4 of 10 done), 10 states, 5 states/s, 410 MB held")  # kernels may have been compiled
-    assert lines[1].endswith("(5 of 10 done), 40 states, 6.67 states/s, 410 MB held, 20 s left")
+    assert lines[0].endswith("level 3 (4 of 10 done), 10 states, 410 MB held")  # kernels may have been compiled
+    assert lines[1].endswith("(5 of 10 done), 40 states, 7.5 states/s, 410 MB held, 20 s left")
     assert lines[2].startswith("empo_bi: enumerate: 5 levels, 40 states")
 
 
@@ -168,7 +171,7 @@ def test_a_terminal_has_a_bar_that_goes_when_it_is_done(clock: Clock, monkeypatc
         bar.level(2, 100)
         shown = terminal.getvalue()
     assert "solve:  50%|" in shown
-    assert "2/4 levels, 100 states/s, 0.41 of 2.00 GB, 2 s left" in shown
+    assert "2/4 levels, 90.9 states/s, 0.41 of 2.00 GB, 2 s left" in shown
     assert "\n" not in terminal.getvalue()
     assert terminal.getvalue().split("\r")[-2].strip() == ""
 
@@ -178,7 +181,7 @@ def test_a_bar_without_a_number_of_levels(clock: Clock, monkeypatch: pytest.Monk
     with LevelBar("enumerate", None, True) as bar:
         clock.now += 2
         bar.level(0, 100)
-    assert "enumerate: 1 levels, 50 states/s, 410 MB held" in terminal.getvalue()
+    assert "enumerate: 1 levels, 410 MB held" in terminal.getvalue()
 
 
 @pytest.mark.parametrize("no_stderr", [None, object()])
@@ -201,6 +204,73 @@ def test_no_stderr_is_no_terminal(no_stderr: Any, monkeypatch: pytest.MonkeyPatc
 )
 def test_memory_is_told_in_the_unit_of_the_limit(held: float, limit: float | None, text: str) -> None:
     assert held_text(held, limit) == text
+
+
+def test_no_speed_is_told_while_kernels_compile(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was "0.0301 states/s": one state after 33 seconds of compiling."""
+    compiling = 0.0
+    monkeypatch.setattr(type(compilations), "seconds", property(lambda _: compiling))
+    with LevelBar("enumerate", 4, True, every=0) as bar:
+        clock.now, compiling = clock.now + 33, compiling + 33
+        bar.level(0, 1)
+        clock.now, compiling = clock.now + 20, compiling + 19.9  # another kernel
+        bar.level(1, 36)
+        assert "states/s" not in capsys.readouterr().err
+        clock.now += 1.9
+        bar.level(2, 164)
+    assert capsys.readouterr().err.splitlines()[0] == (
+        "empo_bi: enumerate: level 2 (3 of 4 done), 201 states, 100 states/s, 410 MB held, 2 s left"  # 200 in 2 s
+    )
+
+
+def test_a_batch_says_that_it_is_alive_within_ten_seconds_and_every_minute(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bar = RunBar("batch", 60, True, lambda: "freeing, 24 steps (16 runs, level 3 of 24)")
+    moments, lines = [], []
+    for _ in range(200):
+        clock.now += 1
+        bar.tick()
+        if told := capsys.readouterr().err:
+            moments.append(clock.now - 100)
+            lines.append(told.rstrip())
+    assert moments == [5, 65, 125, 185]
+    assert lines[1] == ("empo_bi: batch: 0 of 60 runs done after 65 s; at work: freeing, 24 steps (16 runs, level 3 of 24)")
+    bar.update(16)
+    capsys.readouterr()
+    clock.now += 59
+    bar.tick()
+    assert not capsys.readouterr().err  # a line that tells what was done is a sign of life, too
+    clock.now += 1
+    bar.tick()
+    assert capsys.readouterr().err.startswith("empo_bi: batch: 16 of 60 runs done; at work: ")
+
+
+def test_on_a_terminal_the_bar_of_a_batch_moves_before_the_first_run_is_done(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = as_stderr(Terminal(), monkeypatch)
+    bar = RunBar("batch", 60, True, lambda: "freeing, 24 steps")
+    clock.now += 0.9
+    bar.tick()
+    assert "freeing" not in terminal.getvalue()
+    clock.now += 0.2
+    bar.tick()
+    assert re.search("0/60 .*freeing, 24 steps", terminal.getvalue())
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_thread_looks_at_the_clock_unless_the_batch_is_hidden(
+    shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "ALIVE_AFTER", 0.0)
+    monkeypatch.setattr(progress, "TICK_SECONDS", 0.001)
+    asked = threading.Event()
+    with RunBar("batch", 60, shown, lambda: asked.set() or ""):  # type: ignore[func-returns-value]
+        assert asked.wait(5 if shown else 0.05) is shown
+    assert len(capsys.readouterr().err.splitlines()) == shown
 
 
 # --- in real runs -----------------------------------------------------------------------------------------------------
@@ -235,6 +305,7 @@ def test_enumerating_without_a_limit_tells_what_is_held(
 ) -> None:
     monkeypatch.setattr(progress, "LINE_AFTER", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(progress, "RATE_FROM_SECONDS", 0.0)
     enumerate_dag(load_world("asymmetric_freeing", max_steps=3))
     told = capsys.readouterr().err
     assert told.startswith("empo_bi: enumerate: the first level in work (0 of 4 done), ")  # a block of it was done

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ from oracle.planning import Graph
 from planning_worlds import Ring, TwoSteps
 
 from empo_bi import ArrayWorld, compute_human_policy_prior, compute_robot_policy, load_world
-from empo_bi.compat import archive_value_slices, detect_archivable_levels, load_archived_value_slices
-from empo_bi.errors import DamagedStoreError, StoreMismatchError
+from empo_bi.compat import archive_value_slices, archives, detect_archivable_levels, load_archived_value_slices
+from empo_bi.errors import DamagedStoreError, MemoryLimitError, StoreMismatchError
 from empo_bi.goals import PossibleGoal, ReachRectangleGoal
+from empo_bi.solving.opening import AGAIN_BYTES
 
 LEVEL_OF = {"a": 0, "b": 1, "c": 1, "d": 2}.__getitem__
 
@@ -239,3 +242,40 @@ def test_levels_that_nobody_needs_any_more() -> None:
 def test_levels_are_named_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     detect_archivable_levels(1, {0: 1, 1: 2, 2: 3})
     assert capsys.readouterr().err == "empo_bi: levels 2 can be archived\n"
+
+
+def archived(path: Path, record: Any) -> Path:
+    """A file with one level, which says this of its only state."""
+    archive_value_slices([0.0], "a", LEVEL_OF, [0], path, quiet=True)
+    lines = path.read_bytes().splitlines()
+    text = json.dumps(record, separators=(",", ":")).encode()
+    path.write_bytes(b"\n".join([lines[0], b"%08x %s" % (zlib.crc32(text), text), *lines[2:]]) + b"\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"array": "int8", "shape": [1], "values": [300]},
+        {"array": "float64", "shape": [1], "values": [10**400]},
+        {"dict": [[i * (2**61 - 1), 0] for i in range(1, 60_000)]},
+        {"dict": [[{"tuple": [{"tuple": [2**61]}]}, 0]]},
+    ],
+    ids=["too large", "larger than floats", "same remainders", "inside"],
+)
+def test_records_that_no_archive_has_are_damage(record: Any, tmp_path: Path) -> None:
+    with pytest.raises(DamagedStoreError, match="a record does not make sense"):
+        list(load_archived_value_slices(archived(tmp_path / "v", record)))
+
+
+def test_keys_that_would_not_be_read_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"cannot be archived; expected numbers below 2\*\*53"):
+        archive_value_slices([{2**60: 1}], "a", LEVEL_OF, [0], tmp_path / "v", quiet=True)
+
+
+def test_states_of_an_archive_are_found_again_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    solved(load_world("asymmetric_freeing", max_steps=8), tmp_path)
+    assert len(list(load_archived_value_slices(tmp_path / "vr_values.pkl"))) == 9
+    monkeypatch.setattr(archives, "resident_bytes", lambda: -AGAIN_BYTES + (100 << 20))
+    with pytest.raises(MemoryLimitError, match="found again, and that takes more than 2 GB; use open_solution"):
+        list(load_archived_value_slices(tmp_path / "vr_values.pkl"))

@@ -13,7 +13,7 @@ import pytest
 from dag.test_python_worlds import StandIn
 from dag.test_shared_python_worlds import SharedStandIn
 from planning_worlds import Patience
-from store_tools import Drift, Leaps, run_python
+from store_tools import Drift, Leaps, mapped_beyond_usual, run_python
 
 from empo_bi import MemoryLimitError, MemoryProfiler, Params, enumerate_dag, load_world, open_dag, solve
 from empo_bi.dag.slices import SliceBuilder
@@ -221,18 +221,19 @@ LARGE = [(9, 245), pytest.param(12, 300, marks=pytest.mark.slow)]  # transitions
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc")
 @pytest.mark.parametrize(("steps", "limit"), LARGE)
 def test_enumeration_to_disk_keeps_a_limit_below_the_size_of_its_levels(steps: int, limit: int, disk_path: Path) -> None:
-    found = enumerated("one_key_two_rooms", steps, limit * MB, disk_path / "dag")
+    most = limit * MB + mapped_beyond_usual()
+    found = enumerated("one_key_two_rooms", steps, most, disk_path / "dag")
     assert "error" not in found, found["error"]
-    assert found["peak"] < limit * MB, f"{found['peak'] / MB:.0f} MB"
-    in_memory = enumerated("one_key_two_rooms", steps, limit * MB, "")
-    assert in_memory["peak"] < limit * MB, f"{in_memory['peak'] / MB:.0f} MB"
+    assert found["peak"] < most, f"{found['peak'] / MB:.0f} MB"
+    in_memory = enumerated("one_key_two_rooms", steps, most, "")
+    assert in_memory["peak"] < most, f"{in_memory['peak'] / MB:.0f} MB"
     assert "Keep the levels on disk" in in_memory["error"]
 
 
 def test_a_limit_below_what_python_takes_is_refused_at_once_with_the_base(tmp_path: Path) -> None:
     found = enumerated("asymmetric_freeing", 4, 150 * MB, tmp_path / "dag")
     assert "memory_limit=150 MB is less than the 200 MB that the process needs" in found["error"]
-    assert found["peak"] < 150 * MB
+    assert found["peak"] < 150 * MB + mapped_beyond_usual()
     assert not (tmp_path / "dag").exists()
 
 

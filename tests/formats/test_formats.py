@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ from click.testing import CliRunner
 from make_runs import BATCH, HERE, SETS, Cell, Ring
 from store_tools import assert_same_dags, counted_expansions
 
-from empo_bi import Solution, enumerate_dag, open_dag, open_solution, run_batch, solve
+import empo_bi
+from empo_bi import Solution, enumerate_dag, load_world, open_dag, open_solution, run_batch, solve
 from empo_bi.cli import cli
 
 RELEASES = [path.name.removesuffix(".tar.xz") for path in sorted(HERE.glob("*.tar.xz"))]
@@ -142,3 +144,9 @@ def test_verify_and_show_find_nothing_wrong(release: Path) -> None:
         world = ["--world", f"{make_runs.__file__}:Ring"] if name == "ring" else []
         for folder in sorted((release / name).glob("solution-*")) or [release / name]:
             assert invoke("show", folder, *world) == 0
+
+
+def test_stores_say_which_package_began_them(tmp_path: Path) -> None:
+    with solve(load_world("basics/first_steps", max_steps=1), out=tmp_path, progress=False):
+        roots = [json.loads((folder / "zarr.json").read_text()) for folder in sorted(tmp_path.iterdir()) if folder.is_dir()]
+    assert [root["attributes"]["empo_bi"]["written_by"] for root in roots] == [f"empo_bi {empo_bi.__version__}"] * 2

@@ -15,6 +15,7 @@ from store_tools import enumerated, tree, world_of
 
 from empo_bi import Params, StoreNotFoundError, open_dag, open_solution, run_batch, solve
 from empo_bi.cli import cli
+from empo_bi.events import agent_in
 
 STEPS = 2
 SETS = [{"gamma_h": 0.95, "gamma_r": 0.9, "zeta": 1.5}, {"gamma_h": 0.95, "gamma_r": 0.9, "zeta": 2.5}]
@@ -83,6 +84,14 @@ def _in_tmp(folder: Path) -> None:
     tempfile.tempdir = str(folder / "tmp")
 
 
+def sub_problem(folder: Path) -> None:
+    world = world_of("ice_rink", 3)[0]
+    initial = world.initial_state()
+    _, later = world.transition_probabilities(initial, [3] * len(world.agents))[0]
+    stop = agent_in(0, later[1][0][:2])  # where it is then
+    solve(world, Params(**SETS[0]), start=initial, stop=stop, out=folder / "out", progress=False).close()
+
+
 def archives(folder: Path) -> None:
     from empo_bi import compute_robot_policy
 
@@ -126,6 +135,7 @@ COMMANDS: dict[str, Command] = {
     "solve, folder, two sets": solves(n=2),
     "solve, folder, Python world": solves(kind="leaps"),
     "solve, folder, overwrite": solves(overwrite=True),
+    "solve, folder, sub-problem": Command(sub_problem, ("out",)),
     "solve, URL": solves("local://"),
     "solve, temporary": Command(temporary_solution),
     "solve, memory profile": Command(profiled, ("out",), ("out",)),

@@ -21,7 +21,7 @@ def kill(*arguments: object, folder: Path, seconds: float) -> str:
 
 
 SOME = (
-    "enumerate, zip", "enumerate, URL", "enumerate, folder, overwrite", "enumerate, temporary", "solve, folder, two sets",
+    "enumerate, zip", "enumerate, URL", "enumerate, folder, overwrite", "enumerate, temporary", "solve, folder, sub-problem",
     "solve, URL", "solve, archive", "report", "batch, DAGs kept, summary", "batch, URL",
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ import zarr
 from zarr.buffer import default_buffer_prototype
 from zarr.storage import ZipStore
 
-MANIFEST_FIELDS = {"format", "version", "title", "world", "content", "n_agents", "n_actions", "n_profiles"}
+MANIFEST_FIELDS = {"format", "version", "written_by", "title", "world", "content", "n_agents", "n_actions", "n_profiles"}
 MANIFEST_FIELDS |= {"shares_bodies", "humans", "goals"}
 SUB_PROBLEM_FIELDS = {"start", "n_starts", "stop"}  # which the content of a whole world does not have
 CONTENT_FIELDS = {"world", "horizon", "levels", "precision", "goals"}

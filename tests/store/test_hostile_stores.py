@@ -458,3 +458,11 @@ def test_urls_of_solutions_are_not_taken_for_folders(url: str, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreError, match="memory://"):
         open_solution(url)
+
+
+@pytest.mark.parametrize("content", [{"title": "x" * (17 << 20)}, {"values": [1] * (1 << 20)}])
+def test_nothing_is_written_that_opening_would_refuse(content: dict[str, Any]) -> None:
+    store = MemoryStore()
+    with pytest.raises(StoreError, match=r"metadata of group 0 would take \d+ MB, more than is read again"):
+        ZarrFiles("here", store).write_record("0", content)
+    assert ZarrFiles("here", store).read_record("0") is None

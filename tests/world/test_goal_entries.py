@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from engine import load_quietly
 from goal_lists import goal_lists
@@ -300,3 +301,37 @@ def test_a_run_with_such_weights_opens_again(tmp_path: Any) -> None:
     solve(world, Params(zeta=2), out=tmp_path / "run", progress=False).close()
     with open_solution(tmp_path / "run") as found:
         assert found.goal_columns.weights(0)[0, :6].tolist() == world.possible_goal_generator.weights
+
+
+def rectangles(n: int) -> list[list[int]]:
+    """Different ones that have a cell in common."""
+    return [[1, 1, 1 + k % 8, 1 + k // 8] for k in range(n)]
+
+
+WIDE = walled(" / ".join(["Ay .. .. .. .. .. .. .."] + [".. " * 8] * 15))
+
+
+def test_places_that_multiply_are_refused_at_once() -> None:
+    parts = [{"cells": rectangles(n)} for n in (45, 46, 47, 48)]
+    with pytest.raises(WorldFileError, match=r"up to 4,669,920 rectangles in common; at most 4,096 are kept"):
+        load_world({"map": WIDE, "possible_goals": [{"name": "many", "all": parts}]})
+    (goal,) = load_world({"map": WIDE, "possible_goals": [{"name": "two", "all": parts[:2]}]}).world_spec.goals
+    assert len(goal.condition.cells) == 45
+
+
+def test_goals_that_name_others_are_counted_with_all_that_these_ask_for() -> None:
+    first = {"name": "many", "cells": rectangles(120)}
+    named = [{"name": f"n{i}", "any": ["many", {"step": i}]} for i in range(2300)]
+    with pytest.raises(WorldFileError, match=r"goals with 278,420 places and conditions in all; give at most 262,144"):
+        load_world({"map": WIDE, "max_steps": 3000, "possible_goals": [first, *named]})
+
+
+def test_places_of_many_goals_are_looked_at_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = load_world("asymmetric_freeing", max_steps=3)
+    goals = [ReachRectangleGoal(world, 0, (x, 1, x + 1, y)) for x in range(1, 8) for y in range(1, 4)]
+    steps, key_SW = world.encode([world.initial_state()])
+    whole = world.attainment(steps, key_SW, goals)
+    monkeypatch.setattr("empo_bi.world.attained._TABLE_BYTES", 1)
+    assert np.array_equal(world.attainment(steps, key_SW, goals), whole)
+    assert whole.any()
+    assert not whole.all()

@@ -169,6 +169,27 @@ def test_being_asked_stepped_and_reset_leaves_it_the_same_world() -> None:
     assert other.max_steps == 7
 
 
+class Windy(StandIn):
+    """Has a rule that no world file has, once ``wind`` is set."""
+
+    wind = 0.0
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        found = super().transition_probabilities(state, actions)
+        stays = super().transition_probabilities(state, [0] * len(actions))
+        if not self.wind or found is None:
+            return found
+        return [((1 - self.wind) * p, s) for p, s in found] + [(self.wind * p, s) for p, s in stays]
+
+
+def test_an_object_whose_own_rule_begins_to_matter_is_checked_again() -> None:
+    env = Windy(file_of("asymmetric_freeing", 3))
+    from_multigrid(env)
+    env.wind = 0.25
+    with pytest.raises(TranslationError, match="with probability"):
+        from_multigrid(env)
+
+
 def test_translation_changes_nothing_of_the_object() -> None:
     env = freeing()
     env.set_state(env.transition_probabilities(env.get_state(), [3, 3, 3])[0][1])

@@ -760,10 +760,14 @@
     return found && Number(found[1]) < N ? Number(found[1]) : null;
   }
 
+  function address() { // of the state that is shown; inside a notebook the page has none
+    try { history.replaceState(null, "", `#s=${S.n}`); } catch { /* a frame without an address of its own */ }
+  }
+
   function missing(link = location.hash) { // a link to a state that is not here: say so, and show the address of what is shown
     const [, asked] = /^#s=(.*)$/.exec(link) ?? [];
     if (asked === undefined) return;
-    history.replaceState(null, "", `#s=${S.n}`);
+    address();
     $("status").textContent = `State ${asked} of the link is not in this file, which has states 0 to ${N - 1}. This is state ${S.n}.`;
   }
 
@@ -780,7 +784,7 @@
     renderView();
     charts.forEach((update) => update());
     document.documentElement.dataset.state = S.n;
-    if (location.hash !== `#s=${S.n}`) history.replaceState(null, "", `#s=${S.n}`);
+    if (location.hash !== `#s=${S.n}`) address();
     refocus(focused);
   }
 
