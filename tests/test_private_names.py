@@ -1,4 +1,4 @@
-"""Canaries: what we use of numba, zarr, xarray, joblib and multiprocessing that they do not document, and may change.
+"""Canaries: what we use of numba, zarr, xarray and joblib that they do not document, and may change without a word.
 
 When one fails after an upgrade, its message says who relies on the name and what to do without it.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import multiprocessing
-import os
 import re
 import zipfile
 from concurrent.futures import BrokenExecutor
@@ -31,14 +29,12 @@ HOMES = {
     "joblib": "runtime/joblib_internals.py",
     "zarr": "store/zarr_internals.py",
     "xarray": "analysis/xarray_internals.py",
-    "multiprocessing": "runtime/multiprocessing_internals.py",
 }
 DOCUMENTED = {
     "numba": {"numba", "numba.extending"},
     "joblib": {"joblib"},
     "zarr": {"zarr", "zarr.abc.buffer", "zarr.abc.store", "zarr.buffer", "zarr.storage"},
     "xarray": {"xarray", "xarray.backends"},
-    "multiprocessing": {"multiprocessing"},
 }
 
 
@@ -59,7 +55,7 @@ def internals(library: str) -> Any:
 # --- each library has one door ------------------------------------------------------------------------------------------
 
 
-IMPORT = re.compile(r"^\s*(?:from|import) ((?:numba|joblib|zarr|xarray|multiprocessing)\b[\w.]*)", re.MULTILINE)
+IMPORT = re.compile(r"^\s*(?:from|import) ((?:numba|joblib|zarr|xarray)\b[\w.]*)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("library", HOMES)
@@ -296,25 +292,3 @@ def test_xarray_selects_by_what_an_index_answers() -> None:
         "import IndexSelResult from where xarray's documentation of custom indexes has it now; "
         "analysis/level_index.py answers with it",
     )
-
-
-@pytest.mark.skipif(os.name != "posix", reason="semaphores have names elsewhere")
-def test_multiprocessing_forgets_a_semaphore_that_goes_on_working() -> None:
-    forgotten: list[str] = []
-    lock = multiprocessing.get_context("spawn").Lock()
-    semaphores = internals("multiprocessing")
-    with pytest.MonkeyPatch.context() as patch:
-        from multiprocessing import resource_tracker
-
-        forget = resource_tracker.unregister
-        patch.setattr(resource_tracker, "unregister", lambda name, kind: (forgotten.append(name), forget(name, kind)))
-        semaphores.unlink_own_semaphores()
-    canary(
-        lock._semlock.name in forgotten,  # type: ignore[attr-defined]
-        "multiprocessing",
-        "a lock is not unlinked by SemLock._cleanup from util._finalizer_registry",
-        "leave it out; after Ctrl-C, batches then end with a warning about leaked semaphores, which does no harm",
-    )
-    assert lock.acquire(timeout=1)
-    assert not lock.acquire(block=False)
-    lock.release()

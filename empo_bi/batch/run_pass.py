@@ -35,7 +35,6 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.machine import available_bytes, peak_bytes, reset_peak, resident_bytes
-from empo_bi.runtime.multiprocessing_internals import unlink_own_semaphores
 from empo_bi.runtime.wording import counted
 from empo_bi.solving import run_manifest
 from empo_bi.solving.enumeration import enumerate_dag
@@ -253,7 +252,6 @@ def _end_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            unlink_own_semaphores()  # of libraries that were imported meanwhile
             time.sleep(WATCH_SECONDS)
         os._exit(1)
 

@@ -22,6 +22,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 BACKENDS = ("local", "dask")
 SPREADS = ("runs", "blocks")  # what a cluster distributes
+WARNING_FILTERS = "PYTHONWARNINGS"  # the variable that new processes read
 CONNECT_SECONDS = 10  # to wait for a scheduler
 SCHEDULER_LOST = (
     "the Dask scheduler is gone, or has lost this batch; finished runs are kept. Start a scheduler, and the same command "
@@ -55,7 +56,7 @@ class Workers:
         with warnings.catch_warnings():
             # Its advice about memory is for other work: what a worker may hold is decided here.
             warnings.filterwarnings("ignore", category=UserWarning, module=r"joblib\b")
-            with _interrupts_blocked():
+            with _starting_quiet_processes():
                 results = pool(joblib.delayed(function)(task) for task in tasks)
             yield from results
 
@@ -75,19 +76,28 @@ class Workers:
 
 
 @contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Block Ctrl-C until the end of this context, and for good in processes that are started inside of it.
+def _starting_quiet_processes() -> Iterator[None]:
+    """Processes that are started inside of this context say nothing when Ctrl-C ends a batch.
 
-    It reaches all processes of a terminal. New ones would end in the middle of an import, with a traceback each.
+    Ctrl-C reaches all processes of a terminal. New ones would end in the middle of an import, with a traceback each, so it is
+    blocked in them for good, and here until the end of this context. Killed ones leave semaphores of libraries (numcodecs,
+    tqdm) behind. Python removes these, but with a warning, which the variable suppresses.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    with contextlib.ExitStack() as undo:
+        if hasattr(signal, "pthread_sigmask"):  # not on Windows
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            undo.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        filters = os.environ.get(WARNING_FILTERS)
+        undo.callback(_set_variable, WARNING_FILTERS, filters)
+        _set_variable(WARNING_FILTERS, ",".join([*filter(None, [filters]), "ignore:resource_tracker"]))
         yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _set_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
 
 
 class DaskWorkers(Workers):
