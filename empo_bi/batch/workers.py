@@ -79,9 +79,9 @@ class Workers:
 def _starting_quiet_processes() -> Iterator[None]:
     """Processes that are started inside of this context say nothing when Ctrl-C ends a batch.
 
-    Ctrl-C reaches all processes of a terminal. New ones would end in the middle of an import, with a traceback each, so it is
-    blocked in them for good, and here until the end of this context. Killed ones leave semaphores of libraries (numcodecs,
-    tqdm) behind. Python removes these, but with a warning, which the variable suppresses.
+    Ctrl-C reaches all processes of a terminal. New ones would end in the middle of an import, with a traceback each, so it
+    is blocked in them for good, and here until the end of this context. Killed ones leave semaphores of libraries behind
+    (numcodecs, tqdm). Python removes these, but with a warning, which the variable suppresses.
     """
     with contextlib.ExitStack() as undo:
         if hasattr(signal, "pthread_sigmask"):  # not on Windows
