@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +16,6 @@ from empo_bi.runtime.compilation import compilations
 
 if TYPE_CHECKING:
     from empo_bi.problem.params import Params
-    from empo_bi.world.map_world import MapWorld
 
 Function = Callable[..., object]
 
@@ -26,8 +26,27 @@ trust_option = click.option(
 )  # fmt: skip
 made_by_option = click.option(
     "--world", "made_by", metavar="FUNCTION",
-    help="The function that makes the world of RUN, if it is written in Python: my_worlds.py:make_ring, or module:function.",
+    help="The function that makes the world of RUN, if it is written in Python: my_worlds.py:make_ring, or module:function. "
+    "RUN opens without it, with what was stored.",
 )  # fmt: skip
+_NAMED = {  # what users' functions make, by option
+    "goals": "a generator of goals", "prior": "the humans' prior",
+}  # fmt: skip
+
+
+def made_from_world(help: str) -> Callable[[Function], Function]:
+    """``--goals`` and ``--prior``, functions that get the world. The command gets ``goals_by`` and ``prior_by``."""
+
+    def add(command: Function) -> Function:
+        for name, what in reversed(_NAMED.items()):
+            text = f"A function that makes {what} from the world: my_{name}.py:make, or module:function. {help}"
+            command = click.option(f"--{name}", f"{name}_by", metavar="FUNCTION", help=text)(command)
+        return command
+
+    return add
+
+
+goals_and_prior_options = made_from_world("RUN opens without it, with what was stored.")
 again_option = click.option(
     "--memory-limit", type=Size(),
     help="Where a batch did not keep all states or values of RUN, they are computed again, within this memory: 2GB if "
@@ -93,12 +112,24 @@ def check_out_file(out: str, force: bool) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -> MapWorld:
+def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -> Any:
+    """The world of a file or of a name, or what a Python function makes, called with ``--set`` and ``--steps``."""
+    from empo_bi.runtime.user_functions import REFERENCE, function_of
     from empo_bi.world.load import load_world
 
     overrides = as_dict(changes, "--set") | ({} if steps is None else {"max_steps": steps})
     with as_usage_errors():
+        if REFERENCE.fullmatch(world):
+            return function_of(world, Path.cwd(), "'my_worlds.py:make_ring', a function that makes a world")(**overrides)
         return load_world(world, strict=strict, **overrides)
+
+
+def made(reference: str | None, world: object, option: str) -> Any:
+    """What the function that an option names makes of a world; None without one."""
+    from empo_bi.runtime.user_functions import made_by
+
+    with as_usage_errors():
+        return made_by(reference, world, f"'my_{option}.py:make', a function of a world, for --{option}")
 
 
 def params_of(given: Pairs) -> Params:

@@ -8,6 +8,7 @@ from empo_bi.cli.common import (
     again_option,
     as_usage_errors,
     check_out_file,
+    goals_and_prior_options,
     json_option,
     made_by_option,
     quiet_option,
@@ -26,13 +27,14 @@ from empo_bi.cli.output import echo, print_json
 @click.option("--title", help="The page's title; by default the world's.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @made_by_option
+@goals_and_prior_options
 @trust_option
 @again_option
 @quiet_option("No progress and no messages.")
 @json_option
 def report(
     run: str, out: str, min_probability: float, max_states: int | None, title: str | None, force: bool, made_by: str | None,
-    trust: bool, memory_limit: float | str | None, quiet: bool, as_json: bool,
+    goals_by: str | None, prior_by: str | None, trust: bool, memory_limit: float | str | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Write one HTML file to explore RUN: a folder of `empo-bi solve --out`, one solution in it, or a run of a batch.
 
@@ -52,7 +54,9 @@ def report(
 
     check_out_file(out, force)
     with (
-        open_solution(run, world=made_by, trust=trust, memory_limit=memory_limit, progress=not quiet) as solution,
+        open_solution(
+            run, world=made_by, goals=goals_by, prior=prior_by, trust=trust, memory_limit=memory_limit, progress=not quiet
+        ) as solution,
         as_usage_errors(),
     ):
         written = write_report(

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from empo_bi.cli.common import again_option, as_usage_errors, json_option, made_by_option, quiet_option, trust_option
+from empo_bi.cli.common import (
+    again_option,
+    as_usage_errors,
+    goals_and_prior_options,
+    json_option,
+    made_by_option,
+    quiet_option,
+    trust_option,
+)
 from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.values import Assignment, Pairs, as_dict
 from empo_bi.runtime.atomic_write import checked_place
@@ -54,13 +62,15 @@ class HumanGoal(Assignment):
 @click.option("--plain", is_flag=True, help="Make a film without numbers.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @made_by_option
+@goals_and_prior_options
 @trust_option
 @again_option
 @quiet_option("No bars and no messages; just the result.")
 @json_option
 def rollout(
     run: str, out: str | None, episodes: int, seed: int, goals: Pairs, columns: int | None, tile: int | None, pace: float,
-    plain: bool, force: bool, made_by: str | None, trust: bool, memory_limit: float | str | None, quiet: bool, as_json: bool,
+    plain: bool, force: bool, made_by: str | None, goals_by: str | None, prior_by: str | None,
+    trust: bool, memory_limit: float | str | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Sample episodes under both policies from RUN, a folder of `empo-bi solve --out` or a run of a batch.
 
@@ -79,7 +89,9 @@ def rollout(
     from empo_bi.solving.opening import open_solution
 
     _check_file(out, force)
-    with open_solution(run, world=made_by, trust=trust, memory_limit=memory_limit, progress=not quiet) as solution:
+    with open_solution(
+        run, world=made_by, goals=goals_by, prior=prior_by, trust=trust, memory_limit=memory_limit, progress=not quiet
+    ) as solution:
         given = _by_human([_with_human(solution, human, text) for human, text in goals])
         pursued = {human: _goal_of(solution, human, text) for human, text in given.items()}
         with as_usage_errors():

@@ -30,7 +30,7 @@ DAMAGED = "damaged"
 def show(path: str, made_by: str | None, as_json: bool) -> None:
     """Summarise PATH: a run of a batch, a whole batch, or a folder of `empo-bi solve --out`.
 
-    Nothing in these files is executed. If the world is written in Python, name the function that makes it with --world.
+    Nothing in these files is executed. Runs of worlds and goals written in Python open with what was stored of them.
 
     \b
     Examples:
@@ -176,6 +176,7 @@ def _show_solution(place: str | os.PathLike[str], made_by: str | None, as_json: 
             print_json(content_of(solution, report, solution.model.title, str(place), None))
             return
         given = {name: _number(value) for name, value in solution.params.describe().items() if name != "believed_others"}
+        given |= {} if solution.params.terminal_function is None else {"terminal_Vr": "a function"}
         params = ", ".join(f"{name} {value}" for name, value in given.items())
         lines = [one_line(solution.model.title), f"params: {params}", solution.summary(), *in_words(solution, report)]
         echo("\n".join(lines))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,8 @@ from empo_bi.cli.common import (
     as_usage_errors,
     json_option,
     loaded,
+    made,
+    made_from_world,
     param_option,
     params_of,
     phase_1_option,
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from empo_bi.results.solution import Solution
     from empo_bi.results.state_report import StateReport
     from empo_bi.types import Json
-    from empo_bi.world.map_world import MapWorld
 
 
 @click.command(short_help="Solve both phases of a world; keep results, or resume.")
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @param_option
 @phase_1_option
 @agent_options
+@made_from_world("It takes the place of those of WORLD, or of phase 1.")
 @click.option("--out", type=click.Path(file_okay=False), help="A folder for the results; an interrupted run continues.")
 @click.option("--temporary", is_flag=True, help="Work in a temporary folder, to save memory; deleted at the end.")
 @click.option("--overwrite", is_flag=True, help="Replace what is in the folder.")
@@ -57,11 +59,14 @@ if TYPE_CHECKING:
 @json_option
 def solve(
     world: str, changes: Pairs, strict: bool, steps: int | None, given: Pairs, phase_1_only: bool,
-    humans: list[int] | None, robots: list[int] | None, out: str | None, temporary: bool, overwrite: bool,
-    compression: bool | int | str, precision: str, workers: int, memory_limit: float | str | None, max_states: int | None,
-    min_free: float, profile_memory: bool, memory_snapshot_interval: int, quiet: bool, as_json: bool,
+    humans: list[int] | None, robots: list[int] | None, goals_by: str | None, prior_by: str | None, out: str | None,
+    temporary: bool, overwrite: bool, compression: bool | int | str, precision: str, workers: int,
+    memory_limit: float | str | None, max_states: int | None, min_free: float, profile_memory: bool,
+    memory_snapshot_interval: int, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Solve both phases of WORLD (a name or a file), and print values and the robot's policy at the initial state.
+    """Solve both phases of WORLD, and print values and the robot's policy at the initial state.
+
+    WORLD is a name or a file, or a function that makes a world written in Python.
 
     With --out, results are kept: the same command continues an interrupted run and opens a finished one, and runs with other
     parameters use the same DAG.
@@ -72,6 +77,7 @@ def solve(
       empo-bi solve asymmetric_freeing -p beta_h=inf -p optimistic=true --json | jq .V_r
       empo-bi solve my_world.yaml --out runs/mine --memory-limit 2GB --profile-memory
       empo-bi solve my_world.yaml --set stumble_probability=0.2 --phase-1-only
+      empo-bi solve my_worlds.py:make_ring --steps 20 --out runs/ring
     """
     if out is not None and temporary:
         raise click.UsageError("--out and --temporary exclude each other; give one of them")
@@ -80,6 +86,8 @@ def solve(
     options: Json = {
         "human_agent_indices": humans,
         "robot_agent_indices": robots,
+        "possible_goal_generator": made(goals_by, world_model, "goals"),
+        "human_policy_prior": made(prior_by, world_model, "prior"),
         "phase_2": not phase_1_only,
         "out": True if temporary else out,
         "precision": precision,
@@ -98,7 +106,7 @@ def solve(
             error.add_note(f"Finished levels are kept in {out}; the same command continues there")
         raise
     with solution:
-        report = solution.at(world_model.initial_state())
+        report = solution.at(solution.dag.states(0)[0])
         if as_json:
             print_json(content_of(solution, report, world, out, time.perf_counter() - begin))
         else:
@@ -106,7 +114,7 @@ def solve(
 
 
 def _solved(
-    world: MapWorld, params: Params, options: Json, min_free: float, profile: tuple[int, float | str | None] | None
+    world: Any, params: Params, options: Json, min_free: float, profile: tuple[int, float | str | None] | None
 ) -> Solution:
     from empo_bi.memory.monitor import MemoryMonitor
     from empo_bi.memory.profiler import MemoryProfiler
@@ -123,12 +131,12 @@ def content_of(solution: Solution, report: StateReport, name: str, out: str | No
     from empo_bi.runtime.machine import peak_bytes
     from empo_bi.world.goals import name_of
 
-    model = solution.model
+    model, given = solution.model, {name: getattr(solution.params, name) for name in PLAIN_PARAMETERS}
     return {
         "world": name,
         "title": model.title if model.name is None else model.name,
         "steps": solution.dag.horizon if model.max_steps is None else model.max_steps,
-        "params": {name: getattr(solution.params, name) for name in PLAIN_PARAMETERS},
+        "params": {name: None if callable(value) else value for name, value in given.items()},
         "states": solution.dag.n_states,
         "bodies": solution.dag.n_bodies,
         "V_r": report.V_r,

@@ -21,7 +21,7 @@ from empo_bi.memory.storage_report import Account, MemoryReport
 from empo_bi.runtime.hooks import Displayed, provider_of
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.types import Bodies, ByteArray, IndexArray, KeyArray
-from empo_bi.world.as_model import UNKNOWN, as_model
+from empo_bi.world.as_model import UNKNOWN, Model, as_model
 from empo_bi.world.model import State, World
 
 ATTAINED = ("members", "added", "attained")  # arrays of a slice that tell where goals are attained
@@ -98,8 +98,11 @@ class Dag(Displayed):
         """The same DAG, for a world that is equal to the one it was made from."""
         if world is self.world:
             return self
+        return self.with_model(as_model(world))
+
+    def with_model(self, model: Model) -> Dag:
         other = copy.copy(self)
-        other.world, other.model = world, as_model(world)
+        other.world, other.model = model.world, model
         return other
 
     def close(self) -> None:

@@ -18,8 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from empo_bi.dag.dag import Dag
+from empo_bi.errors import StoreMismatchError
 from empo_bi.problem.callbacks import joint_policies_of
-from empo_bi.problem.given_policies import GivenPolicies, StatesInQuestion, joint_of_given, normalised_rows
+from empo_bi.problem.given_policies import (
+    GivenJoint,
+    GivenPolicies,
+    StatesInQuestion,
+    are_sound,
+    joint_of_given,
+    normalised_rows,
+)
 from empo_bi.problem.goal_columns import Columns
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import Goal, JointPrior
@@ -116,6 +124,8 @@ class AskedPrior:
             if not (isinstance(self.prior, AnswersForEach) and self.prior.is_independent):
                 return self._asked_together(states, has_NX)
             given = self.ask_each(states, has_NX)
+        if isinstance(given, GivenJoint):
+            return self._stored(given, has_NX)
         joint_MU, joint_MXU, is_sound_M = joint_of_given(given, self.profiles, self.goals, has_NX)
         if not is_sound_M.all():
             if states is None:
@@ -124,6 +134,17 @@ class AskedPrior:
                 has_1X = has_NX if len(has_NX) == 1 else has_NX[m : m + 1]
                 joint_MU[m : m + 1], joint_MXU[m : m + 1] = self._asked_together([states[m]], has_1X)
         return joint_MU, joint_MXU
+
+    def _stored(self, given: GivenJoint, has_NX: ByteArray) -> Joint:
+        if has_NX.any():
+            raise StoreMismatchError(
+                "this was solved with a prior of your own, and what it says of single goals was not stored: open it with "
+                "prior=... (--prior MODULE:FUNCTION), or call solve again with the same arguments"
+            )
+        joint_MU = given.joint_MU
+        if not are_sound(joint_MU).all():
+            raise StoreMismatchError("array 'joint': a state that is not terminal has no probabilities of what humans do")
+        return joint_MU, np.zeros((len(joint_MU), 0, joint_MU.shape[1]))
 
     def ask_each(self, states: Sequence[State], has_NX: ByteArray) -> GivenPolicies:
         """Policies of states, asked for one human and goal at a time; equal goals are asked about once."""

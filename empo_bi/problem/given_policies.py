@@ -39,6 +39,18 @@ class GivenPolicies:
         return cls(np.zeros((n_states, goals.n_columns, n_actions)), np.zeros((n_states, len(goals.humans), n_actions)))
 
 
+@dataclass(frozen=True)
+class GivenJoint(GivenPolicies):
+    """What is known of M states is only what all humans do together, averaged over goals: ``joint_MU``."""
+
+    joint_MU: FloatArray
+
+    @classmethod
+    def of(cls, joint_MU: FloatArray) -> GivenJoint:
+        none = np.zeros((len(joint_MU), 0, 0))
+        return cls(none, none, np.ascontiguousarray(joint_MU, dtype=np.float64))
+
+
 @dataclass(frozen=True, eq=False)
 class StatesInQuestion:
     """States of one level that a prior is asked about, at ``place_M`` in the order of ``dag.states(t)``."""
@@ -92,7 +104,7 @@ def joint_of_given(
     joint_MXU: FloatArray = joint_MHGU.reshape(n, goals.n_columns, n_u)
     has_MX = np.broadcast_to(has_NX.astype(np.bool_) & _is_a_goal(goals), (n, goals.n_columns))
     joint_MXU[~has_MX] = 0.0
-    is_sound_M = _are_sound(joint_MU) & (_are_sound(joint_MXU) | ~has_MX).all(axis=1) & _are_possible(given, profiles)
+    is_sound_M = are_sound(joint_MU) & (are_sound(joint_MXU) | ~has_MX).all(axis=1) & _are_possible(given, profiles)
     return joint_MU, joint_MXU, is_sound_M
 
 
@@ -109,7 +121,7 @@ def _is_a_goal(goals: Columns) -> BoolArray:
     return np.array([goal is not None for known in goals.goals for goal in known], dtype=np.bool_)
 
 
-def _are_sound(joint: FloatArray) -> BoolArray:
+def are_sound(joint: FloatArray) -> BoolArray:
     return np.asarray(((joint >= 0) & (joint < np.inf)).all(axis=-1) & (joint.sum(axis=-1) > 0))
 
 

@@ -26,8 +26,8 @@ from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import short_repr
-from empo_bi.types import ByteArray, FloatArray, IndexArray
-from empo_bi.world.goals import name_of
+from empo_bi.types import Arrays, ByteArray, FloatArray, IndexArray
+from empo_bi.world.goals import WorldGoalGenerator, name_of
 from empo_bi.world.model import State
 
 REMEMBERED_LEVELS = 3
@@ -88,7 +88,40 @@ class GoalColumns(Columns):
 
     @property
     def is_fixed(self) -> bool:
+        """Whether all states have the same goals, with the same weights."""
         return not self._weights
+
+    @property
+    def are_worlds_own(self) -> bool:
+        """Whether the world's file says which goals there are, so that they can be read again without asking anybody."""
+        model = self.dag.model
+        return (
+            model.mapping is not None
+            and isinstance(self.generator, WorldGoalGenerator)
+            and (self.generator is model.goal_generator)
+        )
+
+    @property
+    def answers(self) -> list[str]:
+        """Names of the arrays that a store needs in place of the goals, see :data:`~empo_bi.store.solved_levels.ANSWERS`."""
+        if self.are_worlds_own:
+            return []
+        return ["attained"] if self.is_fixed else ["attained", "listed", "weight"]
+
+    def answers_at(self, t: int) -> Arrays:
+        """These arrays for a level."""
+        if self.are_worlds_own:
+            return {}
+        found: Arrays = {"attained": self.attained(t)}
+        if not self.is_fixed:
+            found["listed"] = np.packbits(self.has(t), axis=1, bitorder="little")
+            found["weight"] = self.weights(t).reshape(-1, len(self.humans), self.n_goals)
+        return found
+
+    @property
+    def fixed_weights(self) -> list[list[float]]:
+        """Of the goals of each human, where :attr:`is_fixed`."""
+        return [[float(weight) for weight in weights] for weights in self._fixed.weights]
 
     def column(self, human: int, goal: Goal) -> int:
         """The column of a goal of a human; KeyError if there is none."""

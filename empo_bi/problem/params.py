@@ -125,15 +125,21 @@ class Params:
 PLAIN_PARAMETERS = [field.name for field in fields(Params) if field.name != "believed_others_policy"]  # all but functions
 
 
-def params_from(described: object) -> Params:
-    """Parameters as :meth:`Params.describe` wrote them; TypeError or ValueError for anything else."""
+def params_from(described: object, function: Callable[..., Any] | None = None) -> Params:
+    """Parameters as :meth:`Params.describe` wrote them; TypeError or ValueError for anything else.
+
+    ``function`` takes the place of users' functions; without it, parameters with such functions are refused.
+    """
     known = set(Params().describe())
-    is_complete = isinstance(described, dict) and described.keys() == known and described["terminal_Vr"] is not None
-    if not isinstance(described, dict) or not is_complete or described["believed_others"] is not False:
+    if not isinstance(described, dict) or described.keys() != known:
         raise ValueError(f"expected numbers for {', '.join(sorted(known - {'believed_others'}))}")
     given: Json = {name: math.inf if value == "inf" else value for name, value in described.items()}
-    del given["believed_others"]
-    return Params(**given)
+    has_belief = given.pop("believed_others") is not False
+    if function is None and (has_belief or given["terminal_Vr"] is None):
+        raise ValueError("a parameter is a function of the user's, which cannot be described")
+    if given["terminal_Vr"] is None:
+        given["terminal_Vr"] = function
+    return Params(**given, believed_others_policy=function if has_belief else None)
 
 
 def discount_rate(who: str, gamma: float | None, rho: float | None) -> float:

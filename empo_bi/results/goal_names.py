@@ -6,6 +6,7 @@ import numpy as np
 
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.protocols import Goal
+from empo_bi.problem.stored_goals import StoredGoal
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.world.conditions import InCells
 from empo_bi.world.goals import ConditionGoal, ReachGoal, ReachStatesGoal, cells_of
@@ -20,7 +21,7 @@ def label_of(goal: object) -> str:
     """A short name: its own, ``8,2`` or ``1,2 to 1,3`` for cells, a condition in words, or else the goal's ``repr``."""
     if isinstance(goal, ReachGoal):
         return in_words(goal.target_rect)
-    if isinstance(goal, ConditionGoal):
+    if isinstance(goal, ConditionGoal | StoredGoal):
         return goal.label
     return goal.name if isinstance(goal, ReachStatesGoal) else short_repr(goal, 30)
 

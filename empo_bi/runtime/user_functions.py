@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from empo_bi.errors import MetricError
 from empo_bi.runtime.digests import digest_of
 
+REFERENCE = re.compile(r"(.+\.py|[\w.]+):\w+")  # module:function, or path.py:function
 BESIDE = "__empo_bi_beside__"  # attribute of a module: the digest of what it imports from its own folder
 
 
@@ -35,6 +37,15 @@ def function_of(reference: str, folder: Path, expected: str) -> Callable[..., An
             f"{reference}: the module has no function {function_name!r}; it has {', '.join(there) or 'none at all'}"
         )
     return function
+
+
+def made_by(given: object, argument: object, expected: str) -> object:
+    """What a user gave, or what the function makes of ``argument`` that a text names, below the present folder."""
+    if not isinstance(given, str):
+        return given
+    if not REFERENCE.fullmatch(given):
+        raise ValueError(f"{given!r} does not name a function; expected {expected}")
+    return function_of(given, Path.cwd(), expected)(argument)
 
 
 def text_key(function: object, reference: str) -> str:

@@ -6,19 +6,21 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.world_fingerprint import horizon_of, world_key
 from empo_bi.errors import DamagedStoreError, EmpoError, MemoryLimitError, StoreMismatchError, StoreNotFoundError
 from empo_bi.problem.params import params_from
+from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_path
 from empo_bi.runtime.byte_sizes import Size, as_text
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.machine import resident_bytes
+from empo_bi.runtime.user_functions import made_by
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.enumeration import enumerated, open_dag
 from empo_bi.solving.options import Resources, Roles, Storage, resources_from
@@ -39,7 +41,21 @@ if TYPE_CHECKING:
 
 AGAIN_BYTES = 2_000_000_000  # what opening takes at most, where it computes again what a batch did not keep
 AGAIN_STEPS = 10_000  # each takes milliseconds, however few states it has
-_USERS_OWN = ("belief", "prior", "terminal_Vr")  # functions that a folder cannot hold
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller of :func:`open_solution` brings, as it was given: objects, or names of functions that make them."""
+
+    world: World | str | None = None
+    goals: GoalGenerator | str | None = None
+    prior: object = None
+
+    def goals_of(self, world: World | None) -> Any:
+        return made_by(self.goals, world, "'my_goals.py:goals_of', a function of a world that makes a goal generator")
+
+    def prior_of(self, world: World | None) -> object:
+        return made_by(self.prior, world, "'my_priors.py:prior_of', a function of a world that makes a prior")
 
 
 @quiet_unless_shown
@@ -47,6 +63,8 @@ def open_solution(
     path: str | os.PathLike[str],
     *,
     world: World | str | None = None,
+    goals: GoalGenerator | str | None = None,
+    prior: object = None,
     trust: bool = False,
     memory_limit: Size | None = None,
     progress: bool = True,
@@ -63,6 +81,10 @@ def open_solution(
     world : optional
         The world, if it is written in Python, or what makes it: ``"my_worlds.py:make_ring"`` or ``"module:function"``, which
         is called as the run's batch did. A gridworld is remembered.
+    goals, prior : optional
+        What it was solved with, or the name of a function that makes it from the world (``"my_goals.py:goals_of"``). Without
+        them, a run opens with what they said, which is stored, and with goals that are known by their names. With ``goals``,
+        tables have your own goals as keys; with ``prior``, humans can be given single goals.
     trust : bool
         Where a batch made the world by a function, import and call the function that the run's folder names, with the
         arguments that it names. That is whatever the maker of the folder wants to be executed: only for your own runs, or
@@ -91,7 +113,7 @@ def open_solution(
         as_model(world)  # refuses what is not one
     limit = resident_bytes() + AGAIN_BYTES if memory_limit is None else memory_limit
     resources = resources_from(memory_limit=limit, progress=progress)
-    return _open(path, world, resources, trust=trust)
+    return _open(path, Given(world, goals, prior), resources, trust=trust)
 
 
 def open_stored(path: str | os.PathLike[str]) -> Solution:
@@ -99,10 +121,10 @@ def open_stored(path: str | os.PathLike[str]) -> Solution:
 
     However small a folder is, finding the states of its world again may take all time and memory.
     """
-    return _open(path, None, None, trust=False)
+    return _open(path, Given(), None, trust=False)
 
 
-def _open(path: str | os.PathLike[str], world: World | str | None, again: Resources | None, *, trust: bool) -> Solution:
+def _open(path: str | os.PathLike[str], given: Given, again: Resources | None, *, trust: bool) -> Solution:
     """``again``: what finding states or values once more may take; None if what is not stored is an error."""
     folder, store, named = Folder(path), None, None
     if folder.name.startswith(SOLUTION):
@@ -125,9 +147,10 @@ def _open(path: str | os.PathLike[str], world: World | str | None, again: Resour
         if named is not None and named != store:
             raise StoreMismatchError(f"{folder}: {named} is not the solution of this run, {store or 'which has none'}")
     results = None if store is None else _results(folder, store)
-    model = _world_for(folder, run, world, trust)
+    model = None if _may_do_without_world(run, given, trust) else _world_for(folder, run, given.world, trust)
     dag = _stored_dag(folder, run, model)
     if dag is None:
+        model = _world_for(folder, run, given.world, trust) if model is None else model
         if again is None:
             raise StoreNotFoundError(f"{folder}: its DAG is not stored")
         assert run is not None
@@ -138,7 +161,7 @@ def _open(path: str | os.PathLike[str], world: World | str | None, again: Resour
         assert run is not None
         solution = _solved_again(folder, run, dag, again)
     else:
-        solution = _opened(folder, results, dag)
+        solution = _opened(folder, results, dag, given)
     if run is not None:
         _hold_to_summary(folder, run, solution)
     return solution
@@ -157,6 +180,13 @@ def _hold_to_summary(folder: Folder, run: Json, solution: Solution) -> None:
             f"{folder}: its manifest has other parameters, another number of states, or another V_r at the start "
             f"({short_repr(said)}), than the solution ({found}). {REMEDY}"
         )
+
+
+def _may_do_without_world(run: Json | None, given: Given, trust: bool) -> bool:
+    """Whether a batch made the world by a function, which is not needed where the DAG and the values are stored."""
+    if run is None or given.world is not None or trust is True:
+        return False
+    return run["world"]["mapping"] is None and run["store"] is not None and run["dag"] is not None
 
 
 def _world_for(folder: Folder, run: Json | None, given: World | str | None, trust: bool) -> World | None:
@@ -184,7 +214,7 @@ def _world_for(folder: Folder, run: Json | None, given: World | str | None, trus
 def _stored_dag(folder: Folder, run: Json | None, world: World | None) -> Dag | None:
     """The DAG beside a solution, or that of a batch; None where a batch found that it is quicker made again."""
     if run is None:
-        return _with_world(open_dag(inside(folder.place, "dag"), world=world), folder)
+        return _finished(open_dag(inside(folder.place, "dag"), world=world), folder)
     runs = Folder(_parent(folder.place))
     if run["dag"] is not None and runs.name == "runs":
         with contextlib.suppress(StoreNotFoundError):  # somebody has deleted it
@@ -268,22 +298,20 @@ def _results(folder: Folder, store: str) -> SolutionStore:
     return results
 
 
-def _opened(folder: Folder, results: SolutionStore, dag: Dag) -> Solution:
+def _opened(folder: Folder, results: SolutionStore, dag: Dag, given: Given) -> Solution:
+    from empo_bi.solving.stored_solution import StoredSolution
+
     with _as_damage(f"{folder}/{results.name}"):
         content = results.manifest["content"]
-        own = [part for part in _USERS_OWN if content.get(part, "none") != "none"]
-        if own or content["human_params"] is not None:
-            raise StoreMismatchError(
-                f"{folder}: was solved with functions or settings of your own "
-                f"({', '.join(own) or 'separate parameters for phase 1'}), which a folder cannot hold; "
-                "call solve, or what made it, with the same arguments: it opens what is there"
-            )
+        stored = StoredSolution(results, dag, given.goals_of(dag.world), given.prior_of(dag.world))
+        if stored.is_needed:
+            return stored.open()
         if content.get("stop", "never") != dag.part.content.get("stop", "never"):
             raise StoreMismatchError(
                 f"{folder}: was solved with a stop that the DAG beside it does not have; call solve with the same "
                 "arguments: it opens what is there"
             )
-        roles = Roles(humans=content["humans"], robots=content["robots"], phase_2=content["phase_2"])
+        roles = Roles(humans=content["humans"], robots=content["robots"], goals=stored.goals, phase_2=content["phase_2"])
         storage = Storage(
             folders=[folder.place], only_opens=True, arrays=frozenset(content.get("arrays", ARRAYS)),
             precision="float16" if content["rest"] == "float16" else "float64",
@@ -305,14 +333,9 @@ def _as_damage(what: str) -> Iterator[None]:
         raise DamagedStoreError(f"{what}: its metadata is inconsistent ({error}); solve it again") from error
 
 
-def _with_world(dag: Dag, folder: Folder) -> Dag:
+def _finished(dag: Dag, folder: Folder) -> Dag:
     if not dag.is_finished:
         raise DamagedStoreError(f"{inside(folder.place, 'dag')}: {getattr(dag.levels, 'why_unfinished', 'is not finished')}")
-    if dag.world is None:
-        raise StoreMismatchError(
-            f"{folder}: is of a world written in Python, which a folder cannot hold; use Python: "
-            "open_solution(folder, world=...), or --world MODULE:FUNCTION for a function that makes it"
-        )
     return dag
 
 

@@ -99,8 +99,9 @@ class ParameterSets:
                 own = HumanPhase(setting, problem.params_of_humans(i), keeps_values=True)
                 human = humans.setdefault(problem.human_key(i), own)
             if problem.phase_2:
-                robot = RobotPhase(setting, problem.params[i], prior)
-            tasks.append(SolveTask(human, robot, levels, self.stored.storage.arrays))
+                keeps_joint = "joint" in levels.answers
+                robot = RobotPhase(setting, problem.params[i], prior, keeps_joint=keeps_joint)
+            tasks.append(SolveTask(human, robot, levels, self.stored.storage.arrays, setting.goals.answers_at))
         return tasks
 
     def _run(self, tasks: Sequence[SolveTask], setting: Setting, sizes: SweepSizes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.world_fingerprint import key_of
+from empo_bi.results.goal_names import label_of
 from empo_bi.runtime.digests import digest_of
 from empo_bi.solving.problem import Problem
 from empo_bi.store.solution_folders import durations_key
@@ -14,14 +15,25 @@ from empo_bi.types import Json
 
 def description(problem: Problem, dag: Dag, setting: Setting) -> Json:
     """What a store says of itself for its readers; nothing depends on it."""
-    return {
+    goals, profiles = setting.goals, setting.profiles
+    answers = [*goals.answers, *(["joint"] if problem.prior is not None and problem.phase_2 else [])]
+    about: Json = {
         "title": problem.model.title,
         "horizon": dag.horizon,
         "levels": [int(value) for value in dag.level_values],
-        "goals": setting.goals.names,
+        "goals": goals.names,
         "actions": problem.model.action_names,
-        "robot_profiles": [list(profile) for profile in setting.profiles.robot_profiles],
+        "robot_profiles": [list(profile) for profile in profiles.robot_profiles],
     }
+    if answers:
+        about["answers"] = answers
+    if goals.answers:
+        about["goal_labels"] = [[label_of(goal) for goal in own] for own in goals.goals]
+    if goals.answers and goals.is_fixed:
+        about["goal_weights"] = goals.fixed_weights
+    if "joint" in answers:
+        about["human_profiles"] = profiles.action_UH.tolist()
+    return about
 
 
 class ResultContent:

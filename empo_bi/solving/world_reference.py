@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from empo_bi.dag.world_fingerprint import identity_of, key_of
 from empo_bi.errors import StoreMismatchError, WorldWarning
 from empo_bi.runtime.digests import digest_of
-from empo_bi.runtime.user_functions import function_of, text_key
+from empo_bi.runtime.user_functions import REFERENCE, function_of, text_key
 from empo_bi.store.solution_folders import durations_key
 from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
@@ -48,7 +47,7 @@ class WorldReference:
 
     @property
     def is_function(self) -> bool:
-        return re.fullmatch(r"(.+\.py|[\w.]+):\w+", self.source) is not None
+        return REFERENCE.fullmatch(self.source) is not None
 
     def look(self, steps: int | None) -> ResolvedWorld:
         """Make the world, with a horizon or with its own."""

@@ -153,6 +153,12 @@ SOLUTION_CONTENT = {
     "work": one_of("float32", "float64"),
     "phase_2": FLAG,
 }
+SOLUTION_ANSWERS = {  # where users' functions were asked
+    "answers": listed(one_of("attained", "listed", "weight", "joint")),
+    "goal_weights": listed(listed(NUMBER)),
+    "goal_labels": listed(listed(TEXT)),
+    "human_profiles": listed(listed(WHOLE)),
+}
 SOLUTION_MARKER = {"level": WHOLE, "arrays": OBJECT}
 ARRAY_METADATA = {
     "zarr_format": one_of(3),
@@ -251,7 +257,7 @@ def check_slice_marker(marker: Json, *, is_level: bool) -> None:
 
 
 def check_solution_manifest(manifest: Json) -> None:
-    given = {"levels": listed(INTEGER), "actions": listed(TEXT), "world": optional(OBJECT)}
+    given = {"levels": listed(INTEGER), "actions": listed(TEXT), "world": optional(OBJECT), **SOLUTION_ANSWERS}
     check_record(manifest, SOLUTION_MANIFEST, {"written_by": TEXT, **given})
     content = manifest["content"]
     own = {"arrays": listed(TEXT), "terminal_Vr": optional(TEXT)}
@@ -271,6 +277,22 @@ def check_solution_manifest(manifest: Json) -> None:
         raise FormatError("field 'goals' has to list equally many goals for each human")
     if any(len(profile) != len(content["robots"]) for profile in manifest["robot_profiles"]):
         raise FormatError("field 'robot_profiles' has to list one action for each robot")
+    _check_answers(manifest)
+
+
+def _check_answers(manifest: Json) -> None:
+    """What else a manifest has where users' functions were asked."""
+    n_humans, goals, answers = len(manifest["content"]["humans"]), manifest["goals"], manifest.get("answers", [])
+    weights, profiles = manifest.get("goal_weights"), manifest.get("human_profiles")
+    for name in ("goal_weights", "goal_labels"):
+        if name in manifest and [len(row) for row in manifest[name]] != [len(names) for names in goals]:
+            raise FormatError(f"field {name!r} has to have an entry for each goal")
+    if any(weight < 0 for row in weights or () for weight in row):
+        raise FormatError("field 'goal_weights' has negative numbers")
+    if profiles is not None and any(len(profile) != n_humans for profile in profiles):
+        raise FormatError("field 'human_profiles' has to list one action for each human")
+    if ("joint" in answers) != bool(profiles) or ("listed" in answers) != ("weight" in answers):
+        raise FormatError("fields 'answers' and 'human_profiles' do not fit together")
 
 
 def check_solution_marker(marker: Json) -> None:

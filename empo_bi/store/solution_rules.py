@@ -31,6 +31,7 @@ class SolutionRules:
     rest, work : types of the humans' values, in the store and in a carry
     most : the largest value that a human's goal can have, infinite where beliefs of a user's weigh outcomes
     arrays, tables : names of those that every level has, and every carry
+    n_human_profiles : U, where there is a prior of the user's
     """
 
     level_sizes: list[int]
@@ -42,6 +43,7 @@ class SolutionRules:
     most: float
     arrays: frozenset[str]
     tables: frozenset[str]
+    n_human_profiles: int
 
     @classmethod
     def of(cls, manifest: Json) -> SolutionRules | None:
@@ -52,7 +54,8 @@ class SolutionRules:
         most = 1 + SLACK if content["belief"] == "none" and content["prior"] == "none" else np.inf
         return cls(
             content["level_sizes"], len(content["humans"]), len(goals[0]), len(manifest["robot_profiles"]),
-            content["rest"], content["work"], most, _arrays(content), _tables(content),
+            content["rest"], content["work"], most, _arrays(content) | set(manifest.get("answers", ())), _tables(content),
+            len(manifest.get("human_profiles", ())),
         )  # fmt: skip
 
     def check_marker(self, t: int, marker: Json) -> None:
@@ -74,12 +77,17 @@ class SolutionRules:
     def _expected(self, t: int) -> dict[str, tuple[str, list[int]]]:
         n_states = self.level_sizes[t]
         values = (self.rest, [n_states, self.n_humans, self.n_goals])
+        bits = ("uint8", [n_states, -(-self.n_humans * self.n_goals // 8)])
         return {
             "vh": values,
             "ve": values,
             "xh": ("float64", [n_states, self.n_humans]),
             "qr": ("float64", [n_states, self.n_robot_profiles]),
             "vr": ("float64", [n_states]),
+            "attained": bits,
+            "listed": bits,
+            "weight": ("float64", values[1]),
+            "joint": ("float64", [n_states, self.n_human_profiles]),
         }
 
     def check_numbers(self, t: int, name: str, array: Array) -> None:
@@ -88,6 +96,8 @@ class SolutionRules:
         least, most = _ends(array)
         if name in ("vh", "ve") and not (least >= 0 and most <= self.most):
             raise FormatError(f"{where}: values of goals are {least:g} to {most:g}; expected 0 to {min(self.most, 1)}")
+        if name in ("weight", "joint") and not (least >= 0 and most < np.inf):
+            raise FormatError(f"{where}: numbers are {least:g} to {most:g}; expected finite ones, 0 or more")
         if name == "xh" and not (least >= 0 and most < np.inf):
             raise FormatError(f"{where}: power is {least:g} to {most:g}; expected finite numbers, 0 or more")
         if name in ("qr", "vr") and not (-np.inf < least and most <= 0):

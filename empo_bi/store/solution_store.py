@@ -22,7 +22,7 @@ from empo_bi.store.location import Place
 from empo_bi.store.manifest import refuse_other_content
 from empo_bi.store.records import SOLUTION_MARKER, check_abouts, check_solution_manifest, check_solution_marker
 from empo_bi.store.solution_rules import SolutionRules, check_table
-from empo_bi.store.solved_levels import ARRAYS, rows_at
+from empo_bi.store.solved_levels import ARRAYS, DIMENSIONS, rows_at
 from empo_bi.store.zarr_files import ZarrFiles
 from empo_bi.types import Array, Arrays, Bodies, Json
 
@@ -107,7 +107,10 @@ class SolutionStore(LevelledStore):
         at_rest: dict[str, Array] = {}
         for name in self._marker(t)["arrays"]:
             with self._noting(problems):
-                at_rest[name] = self.is_at_rest(t, name)
+                if name in ARRAYS:
+                    at_rest[name] = self.is_at_rest(t, name)
+                else:
+                    self._check_all(t, name)
         if "qr" in at_rest:
             terminal_S = at_rest["qr"]
             for name, rest_S in at_rest.items():
@@ -117,6 +120,10 @@ class SolutionStore(LevelledStore):
                         "terminal ones"
                     )
         return problems
+
+    def _check_all(self, t: int, name: str) -> None:
+        for _ in self.pieces(t, name, range(self._marker(t)["arrays"][name]["shape"][0])):
+            pass
 
     def is_at_rest(self, t: int, name: str) -> Array:
         """Which states have the numbers that terminal ones have: 0, or what a robot's end is worth, (S,) bool."""
@@ -230,6 +237,10 @@ class SolutionStore(LevelledStore):
         about: Json = self._marker(t)["arrays"][name]
         return about
 
+    @property
+    def answers(self) -> frozenset[str]:
+        return frozenset(self.manifest.get("answers", ()))
+
     def has(self, t: int, name: str) -> bool:
         self._collect()
         return name in self._marker(t)["arrays"]
@@ -254,7 +265,7 @@ def is_solution(place: Place) -> bool:
 
 
 def _dimensions(name: str, array: np.ndarray) -> tuple[str, ...]:
-    return ARRAYS.get(name, ("row", "column")[: array.ndim])
+    return DIMENSIONS.get(name, ("row", "column")[: array.ndim])
 
 
 _FOLLOWING = ("horizon", "levels", "goals", "robot_profiles")  # parts of a manifest that follow from its content

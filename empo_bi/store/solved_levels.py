@@ -17,6 +17,14 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "qr": ("state", "robot_profile"),  # Q_r
     "vr": ("state",),  # V_r
 }
+# What users' functions said, for whoever opens a solution without these functions. A manifest lists those that are there.
+ANSWERS: dict[str, tuple[str, ...]] = {
+    "attained": ("state", "byte"),  # a bit for each goal
+    "listed": ("state", "byte"),  # a bit for each goal that a state has
+    "weight": ("state", "human", "goal"),  # of each goal
+    "joint": ("state", "human_profile"),  # what a prior says of all humans together
+}
+DIMENSIONS = ARRAYS | ANSWERS
 
 
 def rows_at(array: Array, places: Bodies) -> Array:
@@ -40,6 +48,10 @@ class SolvedLevels(LevelStore, Protocol):
     @property
     def next_level(self) -> int:
         """The level to be put next; -1 when all are there."""
+
+    @property
+    def answers(self) -> frozenset[str]:
+        """Names of those of :data:`ANSWERS` that each level has."""
 
     def put(self, t: int, arrays: Arrays, carry: Callable[[], Arrays]) -> None:
         """Take the arrays of level ``t``; ``carry`` has what a sweep needs to continue from there."""
@@ -71,6 +83,8 @@ class SolvedLevels(LevelStore, Protocol):
 
 class MemorySolution(InMemory):
     """Arrays in a dictionary."""
+
+    answers: frozenset[str] = frozenset()  # the functions themselves are at hand
 
     def __init__(self, horizon: int) -> None:
         super().__init__()

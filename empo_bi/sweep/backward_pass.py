@@ -41,6 +41,7 @@ class SolveTask(PhasePair):
 
     sink: SolvedLevels
     keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over; of the first level, all are
+    answers: Callable[[int], Arrays] = lambda t: {}  # what users' goals said of a level, by name
 
     @property
     def next_level(self) -> int:
@@ -54,8 +55,12 @@ class SolveTask(PhasePair):
     def hand_over(self, t: int, plan: RowPlan) -> None:
         arrays: Arrays = {}
         for phase in self.phases:
-            arrays |= {name: array for name, array in phase.arrays().items() if name in self.keeps or t == 0}
+            arrays |= {name: array for name, array in phase.arrays().items() if self._keeps(t, name)}
+        arrays |= {name: array for name, array in self.answers(t).items() if name in self.sink.answers}
         self.sink.put(t, arrays, lambda: {name: table.rows_to_carry(plan) for name, table in self._tables.items()})
+
+    def _keeps(self, t: int, name: str) -> bool:
+        return t == 0 or name in self.keeps or name not in ARRAYS
 
     def restore(self, plan: RowPlan) -> None:
         """Fill the tables with what was carried when the sweep was interrupted."""

@@ -213,8 +213,11 @@ class RobotPhase:
     The humans' policies come from a :class:`HumanPhase`, or from a prior of another maker.
     """
 
-    def __init__(self, setting: PhaseSetting, params: Params, prior: AskedPrior | None = None) -> None:
-        self.setting, self.params, self.prior = setting, params, prior
+    def __init__(
+        self, setting: PhaseSetting, params: Params, prior: AskedPrior | None = None, *, keeps_joint: bool = False
+    ) -> None:
+        """``keeps_joint``: hand over what the prior says of all humans together, too."""
+        self.setting, self.params, self.prior, self.keeps_joint = setting, params, prior, keeps_joint
         self.table = Table(setting.goals.n_columns, setting.precision.work)
         self.vr_table = Table(0, "float64")
         self._terminal = params.terminal_function
@@ -224,7 +227,7 @@ class RobotPhase:
     def fresh(self, setting: PhaseSetting) -> RobotPhase:
         """The same phase with empty tables, for states that go on: a function of terminal states stays here."""
         params = self.params if self._terminal is None else self.params.replace(terminal_Vr=-1.0)
-        return RobotPhase(setting, params, self.prior)
+        return RobotPhase(setting, params, self.prior, keeps_joint=self.keeps_joint)
 
     def begin(self, plan: RowPlan, n_states: int) -> None:
         self.table.begin(plan)
@@ -237,6 +240,8 @@ class RobotPhase:
             "qr": np.zeros((n_states, n_robots)),
             "vr": np.full(n_states, self.params.terminal_Vr if self._terminal is None else np.nan),
         }
+        if self.keeps_joint:
+            self._level["joint"] = np.zeros((n_states, len(self.setting.profiles.action_UH)))
 
     def run(self, work: BlockInputs, pi_MAX: Array, joint: Joint = NO_JOINT) -> None:
         """Compute a block, with the humans' policies by goal or with what the prior says of all humans together."""
@@ -258,7 +263,8 @@ class RobotPhase:
         if self.prior is not None:
             check_held(work, v_MX, self.setting.precision.rest, "human_policy_prior")
         put_rows(self._level["ve"], work.block.place_M, v_MX)
-        for name, array in (("xh", xh_MH), ("qr", qr_MR), ("vr", vr_M)):
+        found = {"xh": xh_MH, "qr": qr_MR, "vr": vr_M, **({"joint": joint[0]} if self.keeps_joint else {})}
+        for name, array in found.items():
             self._level[name][work.block.place_M] = array
 
     def _complain(self, work: BlockInputs, m: int, h: int, v_X: FloatArray, x_H: FloatArray, q_R: FloatArray) -> None:

@@ -1,0 +1,109 @@
+"""The goals of a stored solution, as far as they were written down: names, weights, and where they are attained.
+
+They take the place of users' own goals and generators, which a store cannot hold, and ask nobody anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from empo_bi.dag.dag import Dag
+from empo_bi.problem.goal_columns import Columns, GoalColumns, bits_of
+from empo_bi.problem.protocols import Goal
+from empo_bi.store.solved_levels import SolvedLevels
+from empo_bi.types import ByteArray, FloatArray, IndexArray, Json
+from empo_bi.world.model import State
+
+FILLING = "None"  # the name of a column where another human has more goals
+
+
+@dataclass(frozen=True)
+class StoredGoal:
+    """A goal of which a solution knows the name, and the states that attain it."""
+
+    human: int
+    name: str
+    label: str = field(compare=False)  # a short name
+    columns: StoredGoals = field(compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def is_achieved(self, state: State) -> bool:
+        """Whether a state attains it, which is known of those that were solved."""
+        return self.columns.is_attained(state, self.columns.column(self.human, self))
+
+
+@dataclass(frozen=True)
+class StoredGenerator:
+    """Yields stored goals of states that were solved."""
+
+    columns: StoredGoals
+
+    def generate(self, state: State, human_agent_index: int) -> Iterator[tuple[Goal, float]]:
+        return self.columns.goals_of(state, human_agent_index)
+
+
+class StoredGoals(GoalColumns):
+    """Columns of goals that are read from a solution.
+
+    ``known`` are a caller's own goals by their names, for each human, in place of stored ones.
+    """
+
+    def __init__(self, dag: Dag, results: SolvedLevels, manifest: Json, known: Sequence[Mapping[str, Goal]] = ()) -> None:
+        humans, names = manifest["content"]["humans"], manifest["goals"]
+        labels: list[list[str]] = manifest.get("goal_labels") or names
+        goals: list[list[Goal]] = [
+            [None if name == FILLING else StoredGoal(human, name, label, self) for name, label in zip(*own, strict=True)]
+            for human, *own in zip(humans, names, labels, strict=True)
+        ]
+        for h, of_name in enumerate(known):
+            goals[h] = [of_name.get(name, goal) for name, goal in zip(names[h], goals[h], strict=True)]
+        Columns.__init__(self, humans, goals, len(names[0]))
+        self.dag, self.results, self.generator = dag, results, StoredGenerator(self)
+        self._names: list[list[str]] = [list(own) for own in names]
+        self._fixed_weights: list[list[float]] | None = manifest.get("goal_weights")
+        self._column = [{goal: g for g, goal in reversed(list(enumerate(own)))} for own in self.goals]
+
+    @property
+    def names(self) -> list[list[str]]:
+        return self._names
+
+    @property
+    def is_fixed(self) -> bool:
+        return self._fixed_weights is not None
+
+    def key(self) -> str | None:
+        """Nobody solves for them again."""
+        return None
+
+    def weights(self, t: int) -> FloatArray:
+        if self._fixed_weights is not None:
+            return np.concatenate(self._fixed_weights)[np.newaxis].astype(np.float64)
+        return self.results.get(t, "weight").reshape(-1, self.n_columns)
+
+    def has(self, t: int) -> ByteArray:
+        if self._fixed_weights is not None:
+            return self._everywhere
+        return bits_of(self.results.get(t, "listed"), self.n_columns).astype(np.uint8)
+
+    def attained(self, t: int, place_M: IndexArray | None = None) -> ByteArray:
+        found: ByteArray = self.results.get(t, "attained")
+        return found if place_M is None else found[place_M]
+
+    def is_attained(self, state: State, column: int) -> bool:
+        """Whether a state attains the goal of a column."""
+        t, place = self.dag.place_of(state)
+        return bool(bits_of(self.attained(t)[place : place + 1], self.n_columns)[0, column])
+
+    def goals_of(self, state: State, human: int) -> Iterator[tuple[Goal, float]]:
+        """The goals that a human has in a state, each with its weight."""
+        t, place = self.dag.place_of(state)
+        first = self.humans.index(human) * self.n_goals
+        weight_X, has_X = (table[place if len(table) > 1 else 0] for table in (self.weights(t), self.has(t)))
+        for g, goal in enumerate(self.goals[self.humans.index(human)]):
+            if has_X[first + g] and goal is not None:
+                yield goal, float(weight_X[first + g])

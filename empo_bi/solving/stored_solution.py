@@ -1,0 +1,174 @@
+"""A solution as it was stored, without the functions of users that it was made with: their answers are stored, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from empo_bi.dag.attainment import fixed_goals
+from empo_bi.dag.dag import Dag
+from empo_bi.dag.level_blocks import LevelBlocks
+from empo_bi.dag.stored_world import with_stored_world
+from empo_bi.dag.world_fingerprint import key_of
+from empo_bi.errors import StoreMismatchError
+from empo_bi.problem.goal_columns import GoalColumns
+from empo_bi.problem.params import params_from
+from empo_bi.problem.profiles import Profiles
+from empo_bi.problem.protocols import Goal, GoalGenerator, JointPrior
+from empo_bi.problem.stored_goals import StoredGoals
+from empo_bi.results.priors import checked_prior
+from empo_bi.results.solution import Solution
+from empo_bi.results.stored_prior import StoredPrior
+from empo_bi.runtime.digests import digest_of
+from empo_bi.store.solution_folders import durations_key
+from empo_bi.store.solution_store import SolutionStore
+from empo_bi.sweep.memory_model import BLOCK_STATES
+from empo_bi.sweep.phases import Precision, Setting
+from empo_bi.types import Json
+from empo_bi.world.goals import name_of
+
+_SAME_AS_DAG = ("world", "horizon", "start", "n_starts", "stop")  # parts of the content of a solution and of its DAG
+
+
+@dataclass(frozen=True)
+class StoredSolution:
+    """What a solution's store says, the DAG that it belongs to, and what the caller has of the functions behind it.
+
+    Attributes
+    ----------
+    goals : a generator, whose goals take the place of stored ones of the same names
+    prior : what the humans' policies came from, which has more answers than a store
+    """
+
+    results: SolutionStore
+    dag: Dag
+    goals: GoalGenerator | None = None
+    prior: object = None
+
+    @property
+    def _manifest(self) -> Json:
+        return self.results.manifest
+
+    @property
+    def _content(self) -> Json:
+        content: Json = self.results.manifest["content"]
+        return content
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether users' functions were asked, or the world is not at hand; otherwise everything can be asked again."""
+        content = self._content
+        functions = [content["belief"], content["prior"], content.get("terminal_Vr", "none")]
+        return bool(
+            self.dag.world is None
+            or any(key != "none" for key in functions)
+            or content["human_params"] is not None
+            or (self._has_goals and not self._worlds_goals_are_meant)
+        )
+
+    @property
+    def _has_goals(self) -> bool:
+        return "attained" in self.results.answers
+
+    @property
+    def _worlds_goals_are_meant(self) -> bool:
+        return self.dag.model.mapping is not None and self.goals is None and not self._has_goals
+
+    def open(self) -> Solution:
+        """The solution; :class:`StoreMismatchError` where that takes a function that is not at hand."""
+        manifest, content = self._manifest, self._content
+        self._check_what_is_stored()
+        self._hold_to_dag()
+        stored = getattr(self.dag.levels, "manifest", {})
+        dag = with_stored_world(self.dag, stored, manifest["actions"], content["humans"], content["robots"])
+        profiles = Profiles.of(dag.model.num_actions_per_agent, content["humans"], content["robots"])
+        if [list(profile) for profile in profiles.robot_profiles] != manifest["robot_profiles"]:
+            raise self.results.damaged("the metadata of the store: its robot profiles are not those of the DAG's agents")
+        blocks = LevelBlocks(dag, BLOCK_STATES)
+        goals = self._goals(dag, blocks)
+        precision = Precision(content["rest"], content["work"])
+        setting = Setting(profiles, goals, precision, unit_durations=content["durations"] == "unit")
+        described = content["human_params"]
+        return Solution(
+            blocks, setting, params_from(content["params"], _missing), self.results,
+            human_params=None if described is None else params_from(described, _missing),
+            prior=self._prior(dag, profiles, goals), has_robot=content["phase_2"], missing=self._what_is_missing(dag),
+        )  # fmt: skip
+
+    def _check_what_is_stored(self) -> None:
+        content, answers = self._content, self.results.answers
+        lacking = []
+        if not self._has_goals and (self.dag.world is None or self.dag.model.mapping is None):
+            lacking.append("goals (world=..., --world)")
+        if content["prior"] != "none" and content["phase_2"] and "joint" not in answers and self.prior is None:
+            lacking.append("prior (prior=..., --prior)")
+        if lacking or "actions" not in self._manifest:
+            raise StoreMismatchError(
+                f"{self.results.place.name}: was solved with functions of your own by an earlier version, which did not "
+                f"store what they said; give its {' and its '.join(lacking) or 'world'}, or call solve with the same "
+                "arguments"
+            )
+
+    def _hold_to_dag(self) -> None:
+        """Whether the DAG is that of the solution, and the manifest agrees with itself."""
+        content = self._content
+        stored = getattr(self.dag.levels, "manifest", {"content": {}})["content"]
+        wrong = [part for part in _SAME_AS_DAG if stored and content.get(part) != stored.get(part)]
+        if content["level_sizes"] != self.dag.level_sizes or content["probabilities"] != self.dag.precision:
+            wrong.append("level_sizes, probabilities")
+        if wrong:
+            raise StoreMismatchError(
+                f"{self.results.place.name}: belongs to another DAG than the one beside it ({', '.join(wrong)} differ); "
+                "solve it again"
+            )
+        if content["goal_names"] != digest_of(repr(self._manifest["goals"])):
+            raise self.results.damaged("the metadata of the store: 'goals' are not those of 'goal_names'")
+
+    def _goals(self, dag: Dag, blocks: LevelBlocks) -> GoalColumns:
+        content = self._content
+        if self._has_goals:
+            return StoredGoals(dag, self.results, self._manifest, self._known_goals(dag))
+        found = GoalColumns(blocks, content["humans"], self.goals or dag.model.goal_generator)
+        if found.key() != content["goals"]:
+            raise StoreMismatchError(f"{self.results.place.name}: was solved for other goals than these")
+        return found
+
+    def _known_goals(self, dag: Dag) -> list[dict[str, Goal]]:
+        """Goals of the caller's generator in place of stored ones; of a generator that depends on the state, those that it
+        yields at first."""
+        generator, humans = self.goals or dag.model.goal_generator, self._content["humans"]
+        if generator is None:
+            return []
+        fixed = fixed_goals(generator, humans, dag.model)
+        start = dag.states(0, np.zeros(1, dtype=np.int64))[0]
+        known: list[dict[str, Goal]] = []
+        for h, human in enumerate(humans):
+            yielded = [goal for goal, _ in generator.generate(start, human)] if fixed is None else fixed.goals[h]
+            known.append({name_of(goal): goal for goal in reversed(yielded) if goal is not None})
+        return known
+
+    def _prior(self, dag: Dag, profiles: Profiles, goals: GoalColumns) -> JointPrior | None:
+        content = self._content
+        if content["prior"] == "none":
+            return None
+        if self.prior is None:
+            return StoredPrior(dag, self.results, profiles)
+        prior, _ = checked_prior(self.prior, dag.world, content["humans"], goals.generator)
+        if content["prior"] is not None and key_of(prior) != content["prior"]:
+            raise StoreMismatchError(f"{self.results.place.name}: was solved with another prior than the one given")
+        return prior
+
+    def _what_is_missing(self, dag: Dag) -> str | None:
+        """What the humans' policies of phase 1 depend on, if it is not at hand."""
+        content = self._content
+        if content["belief"] != "none":
+            return "believed_others_policy, a function of the user's"
+        is_timed = content["durations"] != "unit"
+        if is_timed and durations_key(dag.model, are_asked=True) != content["durations"]:
+            return "transition_durations of a world written in Python (give world=..., --world)"
+        return None
+
+
+def _missing(*_: object) -> float:
+    raise StoreMismatchError("this takes a function of the user's, which a folder cannot hold; call solve again")
