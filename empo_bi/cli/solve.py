@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from empo_bi.results.solution import Solution
     from empo_bi.results.state_report import StateReport
     from empo_bi.types import Json
+    from empo_bi.world.model import World
 
 
 @click.command(short_help="Solve both phases of a world; keep results, or resume.")
@@ -114,7 +115,7 @@ def solve(
 
 
 def _solved(
-    world: Any, params: Params, options: Json, min_free: float, profile: tuple[int, float | str | None] | None
+    world: World, params: Params, options: Json, min_free: float, profile: tuple[int, float | str | None] | None
 ) -> Solution:
     from empo_bi.memory.monitor import MemoryMonitor
     from empo_bi.memory.profiler import MemoryProfiler

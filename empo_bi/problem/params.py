@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -125,7 +125,7 @@ class Params:
 PLAIN_PARAMETERS = [field.name for field in fields(Params) if field.name != "believed_others_policy"]  # all but functions
 
 
-def params_from(described: object, function: Callable[..., Any] | None = None) -> Params:
+def params_from(described: object, function: Callable[..., NoReturn] | None = None) -> Params:
     """Parameters as :meth:`Params.describe` wrote them; TypeError or ValueError for anything else.
 
     ``function`` takes the place of users' functions; without it, parameters with such functions are refused.

@@ -61,10 +61,8 @@ class Solution(Displayed):
         self, blocks: LevelBlocks, setting: Setting, params: Params, results: SolvedLevels, *,
         human_params: Params | None = None, prior: JointPrior | None = None, has_robot: bool = True, owns_dag: bool = False,
         users: weakref.WeakSet[Solution] | None = None, memory_profile: MemoryProfiler | None = None,
-        missing: str | None = None,
     ) -> None:  # fmt: skip
         """``human_params`` are the parameters of phase 1 if they differ; ``prior`` is the user's own prior, if any;
-        ``missing`` says what the humans' policies of phase 1 depend on that is not at hand, if there is something;
         ``users`` is shared by the solutions of one DAG: the last one to close also closes the DAG if ``owns_dag``."""
         self.dag, self.params, self.results, self.memory_profile = blocks.dag, params, results, memory_profile
         self.human_params, self._owns_dag = human_params or params, owns_dag
@@ -72,7 +70,7 @@ class Solution(Displayed):
         self._users: weakref.WeakSet[Solution] = weakref.WeakSet() if users is None else users
         self._users.add(self)
         self.blocks, self.setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
-        self._missing = missing
+        self.missing: str | None = None  # what the humans' policies depend on, where that is not at hand
         self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
 
     @property
@@ -226,9 +224,9 @@ class Solution(Displayed):
     def human_policies(self) -> HumanPolicies:
         if self._given_prior is not None:
             raise ValueError("this was solved with a prior of your own, which has the humans' policies; ask that prior")
-        if self._missing is not None:
+        if self.missing is not None:
             raise StoreMismatchError(
-                f"the humans' policies depend on {self._missing}, which a folder cannot hold; call solve with the same "
+                f"the humans' policies depend on {self.missing}, which a folder cannot hold; call solve with the same "
                 "arguments: it opens what is there"
             )
         return HumanPolicies(self.blocks, self.setting, self.human_params, lambda t: self._stored("vh", t))
@@ -397,7 +395,7 @@ class Solution(Displayed):
             before_HG, pi_HGA = np.full(shape, math.nan), np.full((*shape, self.setting.profiles.n_actions), math.nan)
             if self._given_prior is None:
                 before_HG = self.rows("vh", t, places)[0]
-            if self._given_prior is None and self._missing is None:
+            if self._given_prior is None and self.missing is None:
                 pi_HGA = self.human_policies.of_states(t, places)[1][0]
             after_HG = self.rows("ve", t, places)[0] if self.has_robot else np.full(shape, math.nan)
             for h, human in enumerate(self.humans):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.world_fingerprint import horizon_of, world_key
@@ -51,7 +51,7 @@ class Given:
     goals: GoalGenerator | str | None = None
     prior: object = None
 
-    def goals_of(self, world: World | None) -> Any:
+    def goals_of(self, world: World | None) -> object:
         return made_by(self.goals, world, "'my_goals.py:goals_of', a function of a world that makes a goal generator")
 
     def prior_of(self, world: World | None) -> object:
@@ -111,6 +111,10 @@ def open_solution(
     check_flags(trust=trust, progress=progress)
     if world is not None and not isinstance(world, str):
         as_model(world)  # refuses what is not one
+    if not isinstance(goals, str | None) and not callable(getattr(goals, "generate", None)):
+        raise TypeError(f"goals={short_repr(goals)} has no method generate(state, human_agent_index); give a goal generator")
+    if not (isinstance(prior, str | None) or callable(prior) or hasattr(prior, "profile_distribution")):
+        raise TypeError(f"prior={short_repr(prior)}; give what solve got as human_policy_prior")
     limit = resident_bytes() + AGAIN_BYTES if memory_limit is None else memory_limit
     resources = resources_from(memory_limit=limit, progress=progress)
     return _open(path, Given(world, goals, prior), resources, trust=trust)
@@ -303,7 +307,8 @@ def _opened(folder: Folder, results: SolutionStore, dag: Dag, given: Given) -> S
 
     with _as_damage(f"{folder}/{results.name}"):
         content = results.manifest["content"]
-        stored = StoredSolution(results, dag, given.goals_of(dag.world), given.prior_of(dag.world))
+        goals = cast("GoalGenerator | None", given.goals_of(dag.world))
+        stored = StoredSolution(results, dag, goals, given.prior_of(dag.world))
         if stored.is_needed:
             return stored.open()
         if content.get("stop", "never") != dag.part.content.get("stop", "never"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -90,11 +91,13 @@ class StoredSolution:
         precision = Precision(content["rest"], content["work"])
         setting = Setting(profiles, goals, precision, unit_durations=content["durations"] == "unit")
         described = content["human_params"]
-        return Solution(
+        solution = Solution(
             blocks, setting, params_from(content["params"], _missing), self.results,
             human_params=None if described is None else params_from(described, _missing),
-            prior=self._prior(dag, profiles, goals), has_robot=content["phase_2"], missing=self._what_is_missing(dag),
+            prior=self._prior(dag, profiles, goals), has_robot=content["phase_2"],
         )  # fmt: skip
+        solution.missing = self._what_is_missing(dag)
+        return solution
 
     def _check_what_is_stored(self) -> None:
         content, answers = self._content, self.results.answers
@@ -170,5 +173,5 @@ class StoredSolution:
         return None
 
 
-def _missing(*_: object) -> float:
+def _missing(*_: object) -> NoReturn:
     raise StoreMismatchError("this takes a function of the user's, which a folder cannot hold; call solve again")

@@ -206,12 +206,13 @@ def test_every_option_reaches_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path:
     world, params = given.pop("world"), given.pop("params")
     assert (world.max_steps, world.world_spec.stumble_probability, params) == (3, 0.75, Params(xi=3))
     assert given == {
-        "human_agent_indices": [0], "robot_agent_indices": [1, 2], "phase_2": False, "out": str(tmp_path),
+        "human_agent_indices": [0], "robot_agent_indices": [1, 2], "possible_goal_generator": None,
+        "human_policy_prior": None, "phase_2": False, "out": str(tmp_path),
         "precision": "float64", "compression": 7, "memory_limit": "2GB", "workers": 3, "overwrite": True, "max_states": 77,
         "progress": False,
     }  # fmt: skip
     options = set(SolveOptions.__annotations__) - {"monitor", "memory_profile"}
-    only_in_python = {"possible_goal_generator", "human_policy_prior", "dag", "level_fct", "start", "stop"}
+    only_in_python = {"dag", "level_fct", "start", "stop"}
     assert options - set(given) == only_in_python
     invoke("solve", "first_steps", "--temporary")
     assert (given["out"], given["progress"], given["compression"]) == (True, True, True)
