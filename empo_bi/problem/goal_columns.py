@@ -116,6 +116,14 @@ class GoalColumns(Columns):
         return found
 
     @property
+    def answer_bytes(self) -> int:
+        """What these arrays take for each state."""
+        bits = -(-self.n_columns // 8)
+        return bits * len(set(self.answers) & {"attained", "listed"}) + (
+            8 * self.n_columns if "weight" in self.answers else 0
+        )
+
+    @property
     def fixed_weights(self) -> list[list[float]]:
         """Of the goals of each human, where :attr:`is_fixed`."""
         return [[float(weight) for weight in weights] for weights in self._fixed.weights]

@@ -39,6 +39,7 @@ def sweep_sizes(
     shape = shape_of(
         dag, setting, in_memory=in_memory, asks=problem.asks(setting), robot_phases=len(chosen) if problem.phase_2 else 0,
         human_phases=len({problem.human_key(i) for i in chosen}) if problem.prior is None else 0,
+        has_prior=problem.prior is not None,
     )  # fmt: skip
     if resources.budget.limit is not None:
         dag.levels.give_back()

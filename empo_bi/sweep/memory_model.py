@@ -40,6 +40,7 @@ class SweepShape:
     slices_in_memory : whether all transitions are in memory already
     waits : whether a level is begun only when the one above it has been written
     asks : whether states are needed as Python objects, since somebody's functions are asked about them
+    answers : bytes of what these functions said of each state, where that is stored
     """
 
     level_states: Sequence[int]
@@ -60,12 +61,14 @@ class SweepShape:
     slices_in_memory: bool = False
     waits: bool = False
     asks: bool = False
+    answers: int = 0
 
     @property
     def bytes_per_state(self) -> int:
         """What is kept of a solved state."""
-        values = self.n_columns * self.rest
-        return self.human_phases * values + self.robot_phases * (values + 8 * (self.n_humans + self.n_robots + 1))
+        values, pairs = self.n_columns * self.rest, max(self.human_phases, self.robot_phases)
+        robots = 8 * (self.n_humans + self.n_robots + 1)
+        return self.human_phases * values + self.robot_phases * (values + robots) + pairs * self.answers
 
     @property
     def _bytes_per_row(self) -> int:
@@ -145,7 +148,10 @@ def sizes_within(shape: SweepShape, room: int | None, workers: int) -> SweepSize
     )  # fmt: skip
 
 
-def shape_of(dag: Dag, setting: Setting, *, human_phases: int, robot_phases: int, in_memory: bool, asks: bool) -> SweepShape:
+def shape_of(
+    dag: Dag, setting: Setting, *, human_phases: int, robot_phases: int, in_memory: bool, asks: bool,
+    has_prior: bool = False,
+) -> SweepShape:  # fmt: skip
     """The shape of a sweep over a DAG that is there; goals that were asked for state by state are in memory already."""
     profiles = setting.profiles
     return SweepShape(
@@ -164,6 +170,7 @@ def shape_of(dag: Dag, setting: Setting, *, human_phases: int, robot_phases: int
         robot_phases=robot_phases,
         in_memory=in_memory,
         asks=asks,
+        answers=0 if in_memory else setting.goals.answer_bytes + (8 * len(profiles.action_UH) if has_prior else 0),
         slices_in_memory=isinstance(dag.levels, MemoryLevels),
     )
 
