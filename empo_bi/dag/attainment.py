@@ -67,6 +67,11 @@ class FixedGoals:
             for goal in goals
         )
 
+    def are_of(self, model: Model) -> bool:
+        """Whether they are those of the world's file."""
+        generator = model.goal_generator
+        return type(generator) is WorldGoalGenerator and generator.env is model.world
+
     def describe(self) -> list[list[str]]:
         return [[name_of(goal) for goal in goals] for goals in self.goals]
 

@@ -167,6 +167,7 @@ class Plan:
         return "\n".join([*lines, "", self._advice()])
 
 
+MOST_STEPS = 100_000  # what is planned for each level takes memory and time
 _EXACT_WAY = "in memory, float64"
 # Name, options, whether in memory, bytes of a number in arithmetic and in storage, whether tight; the fastest first.
 _WAYS: list[tuple[str, dict[str, str], bool, int, int, bool]] = [
@@ -256,19 +257,24 @@ def plan(
     outlook = _Outlook(seen, profiles, phase_2, resident_bytes(), workers, narrowest)
     steps_of = [n_steps for n_steps in wanted if n_steps is not None] or [seen.n_levels - 1]
     horizons = [outlook.horizon(n_steps, limit) for n_steps in steps_of]
-    fitting = (t for t in range(max(steps_of), 0, -1) if outlook.horizon(t, limit).recommended is not None)
-    return Plan(longest.title, limit, horizons, next(fitting, None), seen)
+    return Plan(longest.title, limit, horizons, outlook.longest(max(steps_of), limit), seen)
 
 
 def _checked_steps(model: Model, steps: int | Sequence[int] | None) -> list[Any]:
     if steps is None:
-        return [model.free_horizon]
+        return [_checked_length("max_steps", model.free_horizon)]
     given: list[Any] = list(steps) if hasattr(steps, "__iter__") and not isinstance(steps, str) else [steps]
     if not given or not all(hasattr(n, "__index__") and not isinstance(n, bool) and n >= 1 for n in given):
         raise ValueError(f"steps={steps!r}; give a number of steps, or a list of them, each 1 or more")
     if model.free_horizon is None:
         raise ValueError(f"steps={steps!r}: only gridworlds can be given another horizon; plan a world with this horizon")
-    return sorted({int(n) for n in given})
+    return sorted({_checked_length("steps", int(n)) or 1 for n in given})
+
+
+def _checked_length(name: str, steps: int | None) -> int | None:
+    if steps is not None and steps > MOST_STEPS:
+        raise ValueError(f"{name}={steps:,}; plans are made for up to {MOST_STEPS:,} steps: give a shorter horizon")
+    return steps
 
 
 class _Outlook:
@@ -310,6 +316,17 @@ class _Outlook:
         )
         sizes = Sizes(steps, states, bodies, transitions, min(n, self._added.n_seen))
         return Horizon(sizes, [self._way(steps, sizes, *about, limit) for about in _WAYS])
+
+    def longest(self, steps: int, limit: int) -> int | None:
+        """The longest horizon that fits, up to so many steps; None if there is none. Longer ones never take less."""
+        fits, most = 0, steps
+        while fits < most:
+            middle = (fits + most + 1) // 2
+            if self.horizon(middle, limit).recommended is None:
+                most = middle - 1
+            else:
+                fits = middle
+        return fits or None
 
     def _by_level(self, guess: str, name: str, per_body: float) -> list[float]:
         """The numbers of counted levels, followed by forecasts for the others."""

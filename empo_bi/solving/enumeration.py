@@ -277,6 +277,7 @@ def manifest_of(model: Model, content: Json, explorer: Explorer, goals: FixedGoa
         "shares_bodies": explorer.shares_bodies,
         "humans": None if goals is None else goals.humans,
         "goals": None if goals is None else goals.describe(),
+        **({"own_goals": True} if goals is not None and model.mapping is not None and not goals.are_of(model) else {}),
     }
 
 

@@ -206,7 +206,7 @@ def shown(value: Any) -> str:
 
 
 def check_dag_manifest(manifest: Json) -> None:
-    own = {"states": one_of("numbered"), "num_actions_per_agent": listed(WHOLE)}
+    own = {"own_goals": FLAG, "states": one_of("numbered"), "num_actions_per_agent": listed(WHOLE)}
     check_record(manifest, DAG_MANIFEST, {"written_by": TEXT, **own})
     check_record(manifest["content"], DAG_CONTENT, SUB_PROBLEM, inside="content")
     n_agents, n_actions, n_profiles = (manifest[name] for name in ("n_agents", "n_actions", "n_profiles"))

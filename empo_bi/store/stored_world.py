@@ -6,12 +6,14 @@ import json
 import warnings
 from typing import Any
 
-from empo_bi.dag.attainment import fixed_goals_of
+from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
 from empo_bi.dag.dag import GoalTable
 from empo_bi.dag.world_fingerprint import horizon_of, identity_of
 from empo_bi.errors import DamagedStoreError, EmpoError, WorldWarning
 from empo_bi.runtime.wording import short_repr
 from empo_bi.store.dag_store import DagStore
+from empo_bi.store.format_names import WRITTEN_BY
+from empo_bi.types import Json
 from empo_bi.world.array_world import NumberedStates
 from empo_bi.world.as_model import Model, as_model
 from empo_bi.world.load import load_world
@@ -42,11 +44,18 @@ def stored_world(levels: DagStore) -> MapWorld:
     if (identity_of(world), horizon_of(world)) != (manifest["content"]["world"], manifest["content"]["horizon"]):
         raise levels.damaged("the metadata of the store: its gridworld is another one than that of the states")
     goals = fixed_goals_of(as_model(world))
-    if goals is None or goals.key() != manifest["content"]["goals"]:  # but others, which somebody gave
-        return world
-    if (goals.humans, goals.describe()) != (manifest["humans"], manifest["goals"]):
+    if goals is not None and manifest["goals"] is not None and not _are_same_goals(goals, manifest):
         raise levels.damaged("the metadata of the store: its humans and goals are not those of its gridworld")
     return world
+
+
+def _are_same_goals(goals: FixedGoals, manifest: Json) -> bool:
+    """Whether the goals of a world are those of its store, unless these are of a user's generator, as far as it says."""
+    is_same, writer = goals.key() == manifest["content"]["goals"], manifest.get("written_by")
+    # 0.1 did not say whose goals they are; other versions may have other digests.
+    are_others = manifest.get("own_goals", False) if writer is not None else not is_same
+    names = goals.humans, goals.describe()
+    return are_others or (names == (manifest["humans"], manifest["goals"]) and (is_same or writer != WRITTEN_BY))
 
 
 def hold_to_world(levels: DagStore, model: Model, goals: GoalTable | None, keys: NumberedStates | None = None) -> None:

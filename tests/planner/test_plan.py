@@ -537,3 +537,26 @@ class Endless:
 def test_a_world_that_does_not_end_in_time_is_given_up() -> None:
     with pytest.raises(TooManyStatesError, match=r"has not ended; without a level_fct, all states have to be found"):
         plan(Endless(), seconds=0.2, progress=False)
+
+
+def test_long_horizons_are_planned_quickly_and_endless_ones_refused() -> None:
+    """A world file of 100 bytes may say that it has two billion steps."""
+    corridor = {"map": ["We We We We We", "We Ay .. Ae We", "We We We We We"], "possible_goals": "all"}
+    found = plan(load_world(corridor, max_steps=20_000), seconds=0.5, memory="240MB", progress=False)
+    assert found.longest is None or found.longest < 20_000
+    for steps in (100_001, 2_147_483_647):
+        with pytest.raises(ValueError, match=f"max_steps={steps:,}; plans are made for up to 100,000 steps"):
+            plan(load_world(corridor, max_steps=steps), progress=False)
+    with pytest.raises(ValueError, match="steps=200,000; plans"):
+        plan(load_world(corridor), steps=[5, 200_000], progress=False)
+
+
+def test_the_longest_horizon_that_fits_is_found() -> None:
+    world = load_world("asymmetric_freeing", max_steps=30)
+    found = plan(world, seconds=1.0, memory="600MB", progress=False)
+    assert found.longest is not None
+    assert 1 < found.longest < 30
+    fits, too_long = plan(
+        world, steps=[found.longest, found.longest + 1], seconds=1.0, memory="600MB", progress=False
+    ).horizons
+    assert fits.recommended is not None or too_long.recommended is None

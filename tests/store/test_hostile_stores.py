@@ -25,6 +25,7 @@ from empo_bi import ArrayWorld, Params, enumerate_dag, load_world, open_dag, ope
 from empo_bi.dag.key_index import KeyIndex
 from empo_bi.errors import DamagedStoreError, MemoryLimitError, StoreError, StoreMismatchError, WorldWarning
 from empo_bi.export.labels import goal_labels
+from empo_bi.goals import ReachCellGoal, TabularGoalGenerator
 from empo_bi.store import slice_arrays
 from empo_bi.store.compression import Compression
 from empo_bi.store.format_names import CHUNK_BYTES
@@ -175,6 +176,39 @@ def test_goals_and_humans_of_a_dag_are_those_of_its_world(run: Path) -> None:
     with pytest.raises(DamagedStoreError, match="its humans and goals are not those of its gridworld"):
         open_dag(run / "dag")
     assert invoke("verify", run / "dag").exit_code == 1
+
+
+@pytest.mark.parametrize("change", ["exchange", "delete", "other cell"])
+def test_a_dag_is_not_opened_with_a_world_that_has_other_goals(tmp_path: Path, change: str) -> None:
+    goals = [
+        {"name": "near", "cells": [[2, 1]]},
+        {"name": "far", "cells": [[3, 1]]},
+        {"name": "any", "cells": [[1, 1, 4, 1]]},
+    ]
+    corridor = {"map": ["We We We We We We", "We Ay .. Ae .. We", "We We We We We We"], "possible_goals": goals}
+    enumerate_dag(load_world(corridor, max_steps=2), store=tmp_path, progress=False).close()
+    tree = tree_of(tmp_path)
+    record = record_of(tree, "zarr.json")
+    listed = record["world"]["possible_goals"]
+    if change == "exchange":
+        listed[0], listed[1] = listed[1], listed[0]
+    elif change == "delete":
+        del listed[0]
+    else:
+        listed[0]["cells"] = [[4, 1]]
+    put_record(tree, "zarr.json", record)
+    put_tree(tree, tmp_path)
+    with pytest.raises(DamagedStoreError, match="its humans and goals are not those of its gridworld"):
+        open_dag(tmp_path)
+
+
+def test_a_dag_for_goals_of_the_users_own_opens_with_its_world(tmp_path: Path) -> None:
+    world = load_world("basics/first_steps", max_steps=2)
+    world.possible_goal_generator = TabularGoalGenerator([ReachCellGoal(world, 0, (2, 1))])
+    with enumerate_dag(world, store=tmp_path, progress=False) as dag:
+        expected = dag.attained(1)
+    with open_dag(tmp_path) as found:
+        assert (found.attained(1) == expected).all()
 
 
 def test_labels_of_a_level_are_those_of_the_manifest(run: Path) -> None:
