@@ -84,8 +84,11 @@ class StoredSolution:
         stored = getattr(self.dag.levels, "manifest", {})
         dag = with_stored_world(self.dag, stored, manifest["actions"], content["humans"], content["robots"])
         profiles = Profiles.of(dag.model.num_actions_per_agent, content["humans"], content["robots"])
-        if [list(profile) for profile in profiles.robot_profiles] != manifest["robot_profiles"]:
-            raise self.results.damaged("the metadata of the store: its robot profiles are not those of the DAG's agents")
+        known = {"robot_profiles": [list(profile) for profile in profiles.robot_profiles]}
+        known["human_profiles"] = profiles.action_UH.tolist()
+        for name, expected in known.items():
+            if manifest.get(name, expected) != expected:
+                raise self.results.damaged(f"the metadata of the store: its {name} are not those of the DAG's agents")
         blocks = LevelBlocks(dag, BLOCK_STATES)
         goals = self._goals(dag, blocks)
         precision = Precision(content["rest"], content["work"])

@@ -12,7 +12,7 @@ import counting_functions as own
 import numpy as np
 import pytest
 from command_line import invoke
-from store.forging import put_record, put_tree, record_of, tree_of
+from store.forging import array_of, put_array, put_record, put_tree, record_of, tree_of
 from store_tools import assert_same_trees
 
 from empo_bi import ArrayWorld, Params, Solution, enumerate_dag, load_world, open_solution, solve, write_report
@@ -279,6 +279,32 @@ def test_manifests_that_contradict_themselves_are_refused(tmp_path: Path, change
     put_tree(tree, store)
     with pytest.raises(DamagedStoreError, match=re.escape(complaint)):
         open_solution(tmp_path)
+
+
+@pytest.mark.parametrize("width", [1, 15, 17])
+def test_a_prior_of_another_width_never_reaches_a_kernel(tmp_path: Path, width: int) -> None:
+    solve(freeing(), USUAL, human_policy_prior=own.lazy(freeing()), out=tmp_path, progress=False).close()
+    (store,) = tmp_path.glob("solution-*")
+    tree = tree_of(store)
+    manifest = record_of(tree, "zarr.json")
+    put_record(tree, "zarr.json", manifest | {"human_profiles": [[0, 0]] * width})
+    for t, n_states in enumerate(manifest["content"]["level_sizes"]):
+        put_array(tree, f"level_{t:05d}/joint", np.ones((n_states, width)))
+    put_tree(tree, store)
+    with pytest.raises(DamagedStoreError, match="human_profiles are not those of the DAG's agents"):
+        open_solution(tmp_path)
+
+
+def test_what_humans_do_has_some_probability(tmp_path: Path) -> None:
+    solve(freeing(), USUAL, human_policy_prior=own.lazy(freeing()), out=tmp_path, progress=False).close()
+    (store,) = tmp_path.glob("solution-*")
+    for number, complaint in ((0.0, "no probabilities"), (np.nan, "finite"), (-1.0, "finite")):
+        tree = tree_of(store)
+        shape = array_of(tree, "level_00001/joint").shape
+        put_array(tree, "level_00001/joint", np.full(shape, number))
+        put_tree(tree, store)
+        with pytest.raises(EmpoError, match=complaint), open_solution(tmp_path) as found:
+            found.rollouts(2)
 
 
 def test_goals_that_the_world_has_itself_are_not_stored_again(tmp_path: Path) -> None:

@@ -180,11 +180,8 @@ def test_goals_and_humans_of_a_dag_are_those_of_its_world(run: Path) -> None:
 
 @pytest.mark.parametrize("change", ["exchange", "delete", "other cell"])
 def test_a_dag_is_not_opened_with_a_world_that_has_other_goals(tmp_path: Path, change: str) -> None:
-    goals = [
-        {"name": "near", "cells": [[2, 1]]},
-        {"name": "far", "cells": [[3, 1]]},
-        {"name": "any", "cells": [[1, 1, 4, 1]]},
-    ]
+    cells = {"near": [[2, 1]], "far": [[3, 1]], "any": [[1, 1, 4, 1]]}
+    goals = [{"name": name, "cells": own} for name, own in cells.items()]
     corridor = {"map": ["We We We We We We", "We Ay .. Ae .. We", "We We We We We We"], "possible_goals": goals}
     enumerate_dag(load_world(corridor, max_steps=2), store=tmp_path, progress=False).close()
     tree = tree_of(tmp_path)
