@@ -50,7 +50,7 @@ def main() -> None:
     best = max(policy(state), key=policy(state).get)
     print(f"the robot most likely plays {best}; a sample: {policy.sample(state)}")
     attained = sum(value > 0.5 for by_human in Vh.values() for table in by_human.values() for value in table.values())
-    print(f"{attained} times a human attains a goal alone with V_h above one half")
+    print(f"{attained} times a human attains a goal against the worst robot with V_h above one half")
 
     # what is saved
     assert isinstance(Vr, dict)

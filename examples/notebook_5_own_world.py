@@ -90,9 +90,9 @@ plots.plot_decision(decision)
 last = (5, 0, 0)
 report = solution.at(last)
 goes = report.robot_policy[(GO,)]
-goal, weight, alone, with_robot, policy = report.goals[HUMAN][1]
-print(f"{with_robot:.12f} and by hand {goes * policy[GO] * 0.9:.12f}")
-assert np.isclose(with_robot, goes * policy[GO] * 0.9)
+row = report.goals[HUMAN][1]
+print(f"{row.V_h_e:.12f} and by hand {goes * row.policy[GO] * 0.9:.12f}")
+assert np.isclose(row.V_h_e, goes * row.policy[GO] * 0.9)
 
 # %% [markdown]
 # ## By time, and all states as a table

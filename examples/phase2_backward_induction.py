@@ -1,4 +1,4 @@
-"""Both planning phases on disk: what humans can attain alone and with the robot, what the robot does, and how it goes.
+"""Both planning phases on disk: what humans can attain against and with the robot, what the robot does, and how it goes.
 
     python examples/phase2_backward_induction.py
     python examples/phase2_backward_induction.py --world jobst_challenges/asymmetric_freeing --steps 15
@@ -84,9 +84,9 @@ def solve(world: GridWorld, options: argparse.Namespace, folder: Path) -> tuple[
 def compare(world: GridWorld, Vh: Any, Vhe: Any) -> None:
     """The humans' values at the start, by goal. Tables leave out zeros, so they are read with ``get``."""
     state = world.initial_state()
-    print("Values at the start: alone against the worst of robots (V_h), and with this one (V_h^e).")
+    print("Values at the start: if the robot did its worst (V_h), and with this robot (V_h^e).")
     print("A goal that is attained already is worth nothing in phase 1, and in phase 2 as much as staying there.\n")
-    print(f"{'human':7}{'goal':38}{'alone':>9}{'with':>9}{'change':>9}")
+    print(f"{'human':7}{'goal':38}{'against':>9}{'with':>9}{'change':>9}")
     for human in world.human_agent_indices:
         before, after = (view.get(state, {}).get(human, {}) for view in (Vh, Vhe))
         change = {goal: after.get(goal, 0.0) - before.get(goal, 0.0) for goal in goals_of(world, human)}

@@ -42,8 +42,14 @@ def of_solving() -> None:
         assert solution.precision.values > 0
 
 
+def of_demo() -> None:
+    """What `empo-bi solve` needs: float64 for robots that always take their best action."""
+    of_planning("float16")
+    of_planning("float64")
+
+
 HALVES = {"gridworlds": of_gridworlds, "solving": of_solving}
-PARTS = HALVES | {"demo": of_planning}
+PARTS = HALVES | {"demo": of_demo}
 
 
 def main() -> None:

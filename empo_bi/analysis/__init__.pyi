@@ -15,6 +15,9 @@ from .maps import value_map as value_map
 from .ranking import RankedState as RankedState
 from .ranking import least_empowered as least_empowered
 from .ranking import most_empowered as most_empowered
+from .scale import RobotRow as RobotRow
+from .scale import ValueScale as ValueScale
+from .scale import value_scale as value_scale
 from .trajectory import Course as Course
 from .trajectory import course_of as course_of
 from .uncertainty import human_divergence as human_divergence

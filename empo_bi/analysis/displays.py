@@ -15,7 +15,7 @@ from empo_bi.analysis.quantities import robot_profile_names
 from empo_bi.dag.dag import Dag
 from empo_bi.results.rollouts import Rollouts
 from empo_bi.results.solution import Solution
-from empo_bi.results.state_report import StateReport
+from empo_bi.results.state_report import StateReport, what_V_h_is
 from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
 from empo_bi.world.goals import name_of
@@ -132,7 +132,8 @@ def _goal_table(report: StateReport) -> str:
         rows += [["– " + name_of(goal), _value(before), _value(after)] for goal, _, before, after, _ in known[:MOST_ROWS]]
         if len(known) > MOST_ROWS:
             rows.append([f"– and {len(known) - MOST_ROWS:,} more", "", ""])
-    return parts.table(["goal", "V_h, phase 1", "V_h^e, with the robot"], rows) if rows else ""
+    how = f"V_h, if the robot {what_V_h_is(report.optimistic)}"
+    return parts.table(["goal", how, "V_h^e, with the robot"], rows) if rows else ""
 
 
 def _value(value: float) -> str:

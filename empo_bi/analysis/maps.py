@@ -20,6 +20,7 @@ from empo_bi.analysis.selection import MEAN, REACHED, goal_place, human_place, l
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
+from empo_bi.results.state_report import what_V_h_is
 from empo_bi.types import FloatArray, IndexArray
 from empo_bi.world.map_world import MapWorld
 from empo_bi.world.row_codec import MapState
@@ -192,22 +193,25 @@ def cell_map(
 
 def value_map(
     solution: Solution, human: int, goal: GoalLike, level: int, *, agent: int | None = None, others: Others = REACHED,
-    alone: bool = False,
+    phase_1: bool = False, alone: bool = False,
 ) -> CellMap:  # fmt: skip
     """The value of a goal to a human, :math:`V_h^e`, by the cell of an agent (by default that human).
 
-    ``alone=True`` shows :math:`V_h` of phase 1 instead. ``goal`` is a goal, its number, or its name; ``others`` is as in
+    ``phase_1=True`` shows :math:`V_h` instead, what the goal is worth if the robots work against the human (or, with
+    ``optimistic``, help it); ``alone`` is its former name. ``goal`` is a goal, its number, or its name; ``others`` is as in
     :func:`cell_map`.
     """
     h, g = goal_place(solution, human, goal)
     t = level_number(solution, level)
-    value_S = solution.rows("vh" if alone else "ve", t)[:, h, g]
+    phase_1 = phase_1 or alone
+    value_S = solution.rows("vh" if phase_1 else "ve", t)[:, h, g]
     has_S = solution.goal_columns.has_column(t, h * solution.goal_columns.n_goals + g)
     value_S = np.where(has_S, value_S, np.nan)  # goals may depend on the state
     name = " ".join(solution.goal_columns.names[h][g].split())
-    quantity = f"value of {name} to human {human}" + (", in phase 1" if alone else "")
+    how = f" if the robot {what_V_h_is(solution.human_params.optimistic)}" if phase_1 else ""
+    quantity = f"value of {name} to human {human}{how}"
     found = cell_map(solution, value_S, t, human if agent is None else agent, others=others, quantity=quantity)
-    return replace(found, scale="value $V_h$" if alone else "value $V_h^e$", goal=solution.goals[human][g])
+    return replace(found, scale="value $V_h$" if phase_1 else "value $V_h^e$", goal=solution.goals[human][g])
 
 
 def power_map(solution: Solution, human: int, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:

@@ -37,7 +37,12 @@ class Quantity:
 
 
 QUANTITIES = {
-    "Vh_m": Quantity(("state", "human", "goal"), ("vh",), "value $V_h$", "of a goal for a human, phase 1"),
+    "Vh_m": Quantity(
+        ("state", "human", "goal"),
+        ("vh",),
+        "value $V_h$",
+        "of a goal for a human if the robots work against it (optimistic: help it)",
+    ),
     "Vh_e": Quantity(("state", "human", "goal"), ("ve",), "value $V_h^e$", "of a goal for a human, with the robot's policy"),
     "X_h": Quantity(("state", "human"), ("xh",), "power $X_h$", "weighted sum over goals of Vh_e to the power of zeta"),
     "U_r": Quantity(("state",), ("xh",), "robot's reward $U_r$", "aggregate of the humans' power"),

@@ -15,7 +15,8 @@ def columns_of(solution: Solution, *, per_goal: bool) -> Json:
     """Numbers by column; none depends on the machine.
 
     ``X_h_0`` is the power of human 0, ``V_h_0_mean`` the weighted mean over goals of its values with the robot,
-    ``V_h_alone_0_mean`` the same for phase 1, ``pi_r_forward`` the probability that the robot goes forward.
+    ``V_h_alone_0_mean`` the same for phase 1, where robots work against the human or, with ``optimistic``, help it,
+    ``pi_r_forward`` the probability that the robot goes forward.
     """
     start = solution.at(solution.dag.states(0)[0])
     found: Json = {
@@ -28,8 +29,8 @@ def columns_of(solution: Solution, *, per_goal: bool) -> Json:
     }
     found |= {f"X_h_{human}": power for human, power in start.power.items()}
     for human, rows in start.goals.items():
-        goals, weights, alone, with_robot, _ = zip(*rows, strict=True)
-        for name, values in (("V_h", with_robot), ("V_h_alone", alone)):
+        goals, weights, in_phase_1, with_robot, _ = zip(*rows, strict=True)
+        for name, values in (("V_h", with_robot), ("V_h_alone", in_phase_1)):
             found[f"{name}_{human}_mean"] = _mean(values, weights)
             found[f"{name}_{human}_min"], found[f"{name}_{human}_max"] = min(values), max(values)
             if per_goal:

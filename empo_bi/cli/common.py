@@ -56,6 +56,12 @@ world_argument = click.argument("world", type=World())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 workers_option = click.option("--workers", type=int, default=1, show_default=True, help="Threads; -1 for one per core.")
 phase_1_option = click.option("--phase-1-only", is_flag=True, help="Solve only the humans' phase; no robot policy.")
+scale_option = click.option(
+    "--scale/--no-scale", default=None,
+    help="Compare V_r with a robot that does nothing, one that acts at random, and one that always takes its best action: "
+    "two more passes. By default if that takes a few seconds at most, that is, up to 30 million pairs of a state and an "
+    "action profile.",
+)  # fmt: skip
 param_option = click.option(
     "--param", "-p", "given", type=TheoryParameter(), multiple=True, metavar="NAME=VALUE",
     help="A parameter of the theory; repeatable. Names: beta_h (may be inf), gamma_h or rho_h, optimistic (true or false), "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from empo_bi.cli.common import json_option, made_by_option
+from empo_bi.cli.common import json_option, made_by_option, scale_option
 from empo_bi.cli.output import echo, print_json
 from empo_bi.errors import DamagedStoreError, StoreNotFoundError
 from empo_bi.runtime.ordinary_files import is_plain_name
@@ -26,8 +26,9 @@ DAMAGED = "damaged"
 @click.command(short_help="Summarise a run, a batch or a solution.")
 @click.argument("path", type=click.Path())
 @made_by_option
+@scale_option
 @json_option
-def show(path: str, made_by: str | None, as_json: bool) -> None:
+def show(path: str, made_by: str | None, scale: bool | None, as_json: bool) -> None:
     """Summarise PATH: a run of a batch, a whole batch, or a folder of `empo-bi solve --out`.
 
     Nothing in these files is executed. Runs of worlds and goals written in Python open with what was stored of them.
@@ -55,7 +56,7 @@ def show(path: str, made_by: str | None, as_json: bool) -> None:
         content = _batch(found, len(set(names) - set(found)))
         print_json(content) if as_json else echo(_in_words(content, folder))
         return
-    _solution(path, made_by, as_json)
+    _solution(path, made_by, scale, as_json)
 
 
 def _runs_of(folder: Folder, names: list[str]) -> list[str]:
@@ -146,14 +147,14 @@ def _in_words(content: Json, folder: Folder) -> str:
     return "\n".join([*lines, f"table: {folder}/table.csv"])
 
 
-def _solution(path: str, made_by: str | None, as_json: bool) -> None:
+def _solution(path: str, made_by: str | None, scale: bool | None, as_json: bool) -> None:
     from empo_bi.solving.opening import solutions_in
     from empo_bi.solving.solution_list import lines_of
     from empo_bi.store.small_files import Folder
 
     places = solutions_in(path)
     if len(places) == 1:
-        _show_solution(places[0], made_by, as_json)
+        _show_solution(places[0], made_by, scale, as_json)
         return
     if not as_json:
         echo("\n".join([f"{len(places):,} solutions:", *lines_of(Folder(path), [Folder(place).name for place in places])]))
@@ -161,25 +162,29 @@ def _solution(path: str, made_by: str | None, as_json: bool) -> None:
         if not as_json:
             echo(f"\n{Folder(place).name}")
         try:
-            _show_solution(place, made_by, as_json)
+            _show_solution(place, made_by, scale, as_json)
         except StoreNotFoundError as error:  # it is not finished; the others may be
             echo(str(error), err=True)
 
 
-def _show_solution(place: str | os.PathLike[str], made_by: str | None, as_json: bool) -> None:
+def _show_solution(place: str | os.PathLike[str], made_by: str | None, scale: bool | None, as_json: bool) -> None:
+    from empo_bi.cli.scale import Comparison
     from empo_bi.cli.solve import content_of, in_words
     from empo_bi.solving.opening import open_solution
+    from empo_bi.solving.options import Resources
 
     with open_solution(place, world=made_by) as solution:
         report = solution.at(solution.dag.states(0)[0])
+        compared = Comparison.of(solution, report, scale, Resources(progress=not as_json))
         if as_json:
-            print_json(content_of(solution, report, solution.model.title, str(place), None))
+            content = content_of(solution, report, solution.model.title, str(place), None)
+            print_json(content | {"scale": compared.content})
             return
         given = {name: _number(value) for name, value in solution.params.describe().items() if name != "believed_others"}
         given |= {} if solution.params.terminal_function is None else {"terminal_Vr": "a function"}
         params = ", ".join(f"{name} {value}" for name, value in given.items())
         lines = [one_line(solution.model.title), f"params: {params}", solution.summary(), *in_words(solution, report)]
-        echo("\n".join(lines))
+        echo("\n".join([*lines, *compared.lines]))
 
 
 def _number(value: object) -> str:

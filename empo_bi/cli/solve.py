@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,16 +20,19 @@ from empo_bi.cli.common import (
     params_of,
     phase_1_option,
     quiet_option,
+    scale_option,
     workers_option,
     world_options,
 )
 from empo_bi.cli.output import echo, print_json
+from empo_bi.cli.scale import Comparison, next_steps, place_of_results
 from empo_bi.cli.values import Compression, Pairs, Size
 
 if TYPE_CHECKING:
     from empo_bi.problem.params import Params
     from empo_bi.results.solution import Solution
     from empo_bi.results.state_report import StateReport
+    from empo_bi.solving.options import Resources
     from empo_bi.types import Json
     from empo_bi.world.model import World
 
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
 @click.option("--profile-memory", is_flag=True, help="Write a memory profile, as text and picture.")
 @click.option("--memory-snapshot-interval", type=click.IntRange(min=1), default=1, show_default=True,
               help="Levels between two snapshots of the memory profile.")  # fmt: skip
+@scale_option
 @quiet_option("No progress and no messages; just the result.")
 @json_option
 def solve(
@@ -63,9 +68,10 @@ def solve(
     humans: list[int] | None, robots: list[int] | None, goals_by: str | None, prior_by: str | None, out: str | None,
     temporary: bool, overwrite: bool, compression: bool | int | str, precision: str, workers: int,
     memory_limit: float | str | None, max_states: int | None, min_free: float, profile_memory: bool,
-    memory_snapshot_interval: int, quiet: bool, as_json: bool,
+    memory_snapshot_interval: int, scale: bool | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Solve both phases of WORLD, and print values and the robot's policy at the initial state.
+    """Solve both phases of WORLD, and print values and the robot's policy at the initial state, how other robots would do
+    there, and what to type next.
 
     WORLD is a name or a file, or a function that makes a world written in Python.
 
@@ -108,10 +114,23 @@ def solve(
         raise
     with solution:
         report = solution.at(solution.dag.states(0)[0])
-        if as_json:
-            print_json(content_of(solution, report, world, out, time.perf_counter() - begin))
-        else:
+        seconds = time.perf_counter() - begin
+        if not as_json:  # before anything else that takes time
             echo("\n".join([solution.summary(), *in_words(solution, report)]))
+        resources = _resources(memory_limit, workers, min_free, progress=not quiet)
+        try:
+            compared = Comparison.of(solution, report, scale, resources)
+        except KeyboardInterrupt as error:
+            if out is not None:
+                error.add_note(f"The run is finished and kept in {out}; --no-scale leaves out what was being compared")
+            raise
+        if as_json:
+            print_json(content_of(solution, report, world, out, seconds) | {"scale": compared.content})
+            return
+        place = None if out is None else place_of_results(solution, out)
+        lines = [*compared.lines, *([] if quiet else next_steps(place, Path(world).stem))]
+        if lines:
+            echo("\n".join(lines))
 
 
 def _solved(
@@ -125,6 +144,14 @@ def _solved(
     monitor = MemoryMonitor(min_free, verbose=bool(options["progress"]))
     with as_usage_errors():
         return solved(world, params, monitor=monitor, memory_profile=profiler, **options)
+
+
+def _resources(memory_limit: float | str | None, workers: int, min_free: float, *, progress: bool) -> Resources:
+    from empo_bi.memory.monitor import MemoryMonitor
+    from empo_bi.solving.options import resources_from
+
+    monitor = MemoryMonitor(min_free, verbose=progress)
+    return resources_from(memory_limit=memory_limit, workers=workers, monitor=monitor, progress=progress)
 
 
 def content_of(solution: Solution, report: StateReport, name: str, out: str | None, seconds: float | None) -> Json:
@@ -148,8 +175,8 @@ def content_of(solution: Solution, report: StateReport, name: str, out: str | No
         ],
         "goals": {
             human: [
-                {"goal": name_of(goal), "weight": weight, "V_h": alone, "V_h_e": helped}
-                for goal, weight, alone, helped, _ in rows
+                {"goal": name_of(row.goal), "weight": row.weight, "V_h": row.V_h, "V_h_e": row.V_h_e}
+                for row in rows
             ]
             for human, rows in report.goals.items()
         },
@@ -165,12 +192,15 @@ def _names(solution: Solution, profile: tuple[int, ...]) -> list[str]:
 
 
 def in_words(solution: Solution, report: StateReport) -> list[str]:
-    """The robots' policy at the start, the likeliest profile first; without phase 2, the mean values of goals."""
+    """The robots' policy at the start, the likeliest profile first; without phase 2, the mean V_h of goals."""
+    from empo_bi.results.state_report import what_V_h_is
+
     if report.is_terminal:
         return ["the initial state is terminal: there are no steps"]
     if math.isnan(report.V_r):
-        expected = {human: sum(weight * alone for _, weight, alone, _, _ in rows) for human, rows in report.goals.items()}
-        return [f"human {human}: the mean value of its goals is {value:.4g}" for human, value in expected.items()]
+        expected = {human: sum(row.weight * row.V_h for row in rows) for human, rows in report.goals.items()}
+        how = f"if the robot {what_V_h_is(report.optimistic)}"
+        return [f"human {human}: the mean value of its goals is {value:.4g} {how}" for human, value in expected.items()]
     ranked = sorted(report.robot_policy.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{' + '.join(_names(solution, profile)) or 'nothing'} {p:.1%}" for profile, p in ranked[:16])
     rest = f", and {len(ranked) - 16} more" if len(ranked) > 16 else ""

@@ -241,6 +241,7 @@ def _head(solution: Solution, choice: Choice, found: Survey, title: str | None) 
         "robot_profiles": [list(profile) for profile in solution.robot_profiles],
         "goals": _goals(solution),
         "params": solution.params.describe(),
+        "optimistic": solution.human_params.optimistic,
         "horizon": dag.horizon,
         "level_values": dag.level_values,
         "quantiles": list(QUANTILES),

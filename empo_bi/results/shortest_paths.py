@@ -24,6 +24,7 @@ from empo_bi.world.goals import cells_of
 from empo_bi.world.map_world import MapWorld
 from empo_bi.world.model import World
 from empo_bi.world.rectangles import Rectangle, inside, rectangle
+from empo_bi.world.still import still_action
 
 Area = tuple[Rectangle, ...]
 
@@ -154,8 +155,8 @@ def distances(next_PA: IndexArray, target_T: IndexArray) -> FloatArray:
 def staying(world: MapWorld, next_PA: IndexArray, distance_P: FloatArray) -> FloatArray:
     """(P, A), 1 for still or pass; in a world without such an action, for all that leave the distance as it is."""
     names = world.action_names
-    idle = [a for a, name in enumerate(names) if name in ("still", "pass")]
-    if not idle:
+    idle = still_action(names)
+    if idle is None:
         return (distance_P[next_PA] == distance_P[:, np.newaxis]).astype(np.float64)
     weight_PA = np.zeros(next_PA.shape)
     weight_PA[:, idle] = 1.0

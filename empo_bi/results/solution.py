@@ -400,12 +400,13 @@ class Solution(Displayed):
             after_HG = self.rows("ve", t, places)[0] if self.has_robot else np.full(shape, math.nan)
             for h, human in enumerate(self.humans):
                 table[human] = [
-                    (goal, float(weight_HG[h, g]), float(before_HG[h, g]), float(after_HG[h, g]), pi_HGA[h, g])
+                    GoalRow(goal, float(weight_HG[h, g]), float(before_HG[h, g]), float(after_HG[h, g]), pi_HGA[h, g])
                     for g, goal in enumerate(goals.goals[h])
                     if has_HG[h, g] and goal is not None
                 ]
+        optimistic = self.human_params.optimistic
         if not self.has_robot:
-            return StateReport(state, t, is_terminal, table, {}, {}, {}, math.nan, math.nan)
+            return StateReport(state, t, is_terminal, table, {}, {}, {}, math.nan, math.nan, optimistic)
         power = dict(zip(self.humans, self.rows("xh", t, places)[0].tolist(), strict=True))
         q_R, pi_R = self.rows("qr", t, places)[0].tolist(), self.robot_policies(t, places)[0].tolist()
         return StateReport(
@@ -418,6 +419,7 @@ class Solution(Displayed):
             Q_r={} if is_terminal else dict(zip(self.robot_profiles, q_R, strict=True)),
             U_r=float(self.rewards(t, places)[0]),
             V_r=float(self.rows("vr", t, places)[0]),
+            optimistic=optimistic,
         )
 
     def explore(self, *, height: int = 760, **options: object) -> object:

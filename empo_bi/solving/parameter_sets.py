@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.memory.watch import Watch
 from empo_bi.problem.asked_prior import AskedPrior
-from empo_bi.runtime.interrupts import Interrupts, kept_interrupts
 from empo_bi.runtime.progress import say
-from empo_bi.solving.memory_advice import give_back, owners, sweep_sizes
+from empo_bi.solving.memory_advice import sweep_sizes
 from empo_bi.solving.options import Resources
 from empo_bi.solving.problem import Problem
 from empo_bi.solving.stored_results import StoredResults
+from empo_bi.solving.sweeping import run_sweep
 from empo_bi.store.solved_levels import SolvedLevels
-from empo_bi.sweep.backward_pass import SolveTask, Sweep
+from empo_bi.sweep.backward_pass import SolveTask
 from empo_bi.sweep.memory_model import SweepSizes
 from empo_bi.sweep.phase_pairs import prior_of
 from empo_bi.sweep.phases import HumanPhase, RobotPhase, Setting
@@ -105,22 +103,11 @@ class ParameterSets:
         return tasks
 
     def _run(self, tasks: Sequence[SolveTask], setting: Setting, sizes: SweepSizes) -> None:
-        asks = self.problem.asks(setting)
-        self.watch.give_back = partial(give_back, self.blocks, [task.sink for task in tasks])
-        self.watch.owners = partial(owners, self.blocks.dag, tasks)
-        sweep = Sweep(
-            self.blocks, setting, tasks, self.resources.workers, wants_states=asks,
-            asks_durations=not setting.unit_durations, waits=sizes.waits, progress=self.resources.progress,
-            memory_limit=self.resources.budget.limit, after_block=self.watch.look, after_level=self._after_level,
-        )  # fmt: skip
-        # Functions of users may take long; nobody should have to wait for them.
-        may_take_long = asks or self.problem.asks_at_the_end or self.problem.prior is not None
-        keeping = contextlib.nullcontext(Interrupts()) if may_take_long else kept_interrupts()
         begin = time.perf_counter()
-        with keeping as self.watch.interrupts:
-            sweep.run()
+        run_sweep(
+            self.problem, self.blocks, setting, tasks, sizes, self.resources, self.watch, after_level=self._after_level
+        )
         self._tell_of_prior(tasks, time.perf_counter() - begin)
-        self.watch.forget()
 
     def _tell_of_prior(self, tasks: Sequence[SolveTask], seconds: float) -> None:
         """What the user's own prior took, if it is worth a line."""

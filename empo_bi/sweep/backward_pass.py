@@ -86,6 +86,7 @@ class Sweep:
     memory_limit : what progress shows as the limit; nothing depends on it
     cluster : where large levels are computed; without one, by ``workers`` threads of this process
     after_block, after_level : called with a number of states, or a level and its number of states, when they are done
+    doing : the work, as progress calls it
     """
 
     blocks: LevelBlocks
@@ -100,6 +101,7 @@ class Sweep:
     after_block: Callable[[int], None] | None = None
     after_level: Callable[[int, int], None] | None = None
     cluster: DaskCluster | None = field(default_factory=active_cluster)
+    doing: str = "solve"
     _shared: SharedSetting | None = field(default=None, init=False)
 
     def run(self) -> None:
@@ -110,7 +112,7 @@ class Sweep:
         dag, rows = self.blocks.dag, rows_of(self.blocks.dag)
         first = max(task.next_level for task in self.tasks)
         n_states = sum(dag.level_sizes[: first + 1])
-        with LevelBar("solve", first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
+        with LevelBar(self.doing, first + 1, self.progress, n_states=n_states, limit=self.memory_limit) as bar:
             if first < 0:  # somebody opens what is there, and rows of all levels would only take memory
                 for t in range(dag.horizon, -1, -1):
                     if self.after_level is not None:

@@ -267,15 +267,14 @@ def power_law(q_R, beta, pi_R):  # type: ignore[no-untyped-def]
 
     For ``beta = inf`` the maximisers, compared with ``==``, share equally.
     """
-    top = -np.inf
-    if math.isinf(beta):
-        for r in range(q_R.size):
-            top = max(top, q_R[r])
+    top, best = -np.inf, -np.inf
+    for r in range(q_R.size):
+        best = max(best, q_R[r])
     for r in range(q_R.size):
         if math.isinf(beta):
-            pi_R[r] = np.float64(0.0) if q_R[r] == top else -np.inf
-            continue
-        pi_R[r] = -beta * math.log(-q_R[r])
+            pi_R[r] = np.float64(0.0) if q_R[r] == best else -np.inf
+        else:
+            pi_R[r] = -beta * math.log(-q_R[r])
         top = max(top, pi_R[r])
     total = np.float64(0.0)
     for r in range(q_R.size):
@@ -354,7 +353,8 @@ def reward(x_H, xi, eta):  # type: ignore[no-untyped-def]
 def robot_block(  # type: ignore[no-untyped-def]
     row_M, slot_M, start_E, count_EJ, succ_K, prob_K, discount_h_K, discount_r_K, span_K, continuation, vr,
     attained_MB, has_NX, weight_NX, pi_MAX, joint_MU, joint_MXU, profile_UR, profile_HAO, action_UH, n_profiles,
-    beta, factor_h, factor_r, span, is_discounted, zeta, xi, eta, least, v_MX, xh_MH, qr_MR, vr_M, table, vr_table,
+    policy_NR, beta, factor_h, factor_r, span, is_discounted, zeta, xi, eta, least, v_MX, xh_MH, qr_MR, vr_M, table,
+    vr_table,
 ):  # fmt: skip
     r"""Phase 2 for M states: the robot's policy and what both policies together are worth.
 
@@ -369,13 +369,16 @@ def robot_block(  # type: ignore[no-untyped-def]
     ``span`` is the weight of one step, where durations are not given by ``span_K``; with a discount it counts in proportion
     to the mass of the humans' distribution, which need not be 1 with another prior.
 
+    The robots act by the power law, or, if ``policy_NR`` has one row for all states or one each, as that says. A policy
+    that is given may leave a human without power: then U_r and V_r are ``-inf``, which only matters where it is reached.
+
     Returns ``OK``, or ``m * H + h`` for the first state m where a number is not what it should be: the power of human h is
     not positive and finite, or has no value above ``least``, or, with h = 0, U_r or V_r is not finite, or the former 0.
     """
     U, H = action_UH.shape
     A, X, R = pi_MAX.shape[1], v_MX.shape[1], qr_MR.shape[1]
     G = X // H
-    is_given = joint_MU.shape[0] > 0
+    is_given, is_fixed = joint_MU.shape[0] > 0, policy_NR.shape[0] > 0
     mean_UX = np.empty((U, X), v_MX.dtype)
     mean_UHG, v_MHG = mean_UX.reshape((U, H, G)), v_MX.reshape((v_MX.shape[0], H, G))
     weight_NHG = weight_NX.reshape((weight_NX.shape[0], H, G))
@@ -400,7 +403,11 @@ def robot_block(  # type: ignore[no-untyped-def]
             joint_of(marginal_HA, action_UH, joint_U, others_HU)
         q_R = qr_MR[m]
         robot_values(q_R, weight_R, joint_U, at_J, succ_K, prob_K, discount_r_K, span_K, vr, profile_UR)
-        power_law(q_R, beta, pi_R)
+        if is_fixed:
+            for r in range(R):
+                pi_R[r] = policy_NR[m if policy_NR.shape[0] > 1 else 0, r]
+        else:
+            power_law(q_R, beta, pi_R)
         expected_over_robots(mean_UX, cell, pi_R, at_J, succ_K, prob_K, discount_h_K, continuation, profile_UR)
         v_X = v_MX[m]
         for x in range(X):
@@ -417,15 +424,18 @@ def robot_block(  # type: ignore[no-untyped-def]
                     v_X[x] += pi_AX[a, x] * mean_AX[a, x]
         for x in range(X):
             v_X[x] = v_X[x] if has_X[x] else 0
+        is_lost = False
         for h in range(H):
             v_G, weight_G = v_MHG[m, h], weight_HG[h]
             xh_MH[m, h] = power(v_G, weight_G, zeta)
             best = np.float64(0.0)
             for g in range(G):
                 best = max(best, np.float64(v_G[g])) if weight_G[g] > 0 else best
-            if not (0 < xh_MH[m, h] < np.inf and best > least) and trouble == OK:
+            if is_fixed and xh_MH[m, h] == 0 and best == 0 and least == 0:
+                is_lost = True
+            elif not (0 < xh_MH[m, h] < np.inf and best > least) and trouble == OK:
                 trouble = m * H + h
-        u_r = reward(xh_MH[m], xi, eta)
+        u_r = -np.inf if is_lost else reward(xh_MH[m], xi, eta)
         duration, future = np.float64(0.0), np.float64(0.0)
         if is_given and is_discounted and span_K.size == 0:
             mass = np.float64(0.0)
@@ -433,10 +443,12 @@ def robot_block(  # type: ignore[no-untyped-def]
                 mass += joint_U[u]
             weight_R[:] = span * mass
         for r in range(R):
-            duration += pi_R[r] * weight_R[r]
-            future += pi_R[r] * q_R[r]
+            if pi_R[r] > 0:  # or what is never done, and worth -inf, would spoil the sum
+                duration += pi_R[r] * weight_R[r]
+                future += pi_R[r] * q_R[r]
         vr_M[m] = duration * u_r + future
-        if not (math.isfinite(vr_M[m]) and u_r < 0) and trouble == OK:
+        is_sound = math.isfinite(vr_M[m]) or (is_fixed and vr_M[m] == -np.inf)
+        if not (is_sound and u_r < 0) and trouble == OK:
             trouble = m * H
         vr_table[slot_M[m]] = vr_M[m] * factor_r if factor_r > 0 else vr_M[m]
         put_continuation(table, slot_M[m], v_X, attained_MB[m], factor_h)

@@ -26,6 +26,7 @@ from empo_bi.world.as_model import Model
 from empo_bi.world.model import State
 
 NO_JOINT: Joint = (np.zeros((0, 0)), np.zeros((0, 0, 0)))
+_BY_THE_POWER_LAW = np.zeros((0, 0))
 _SMALLEST = 1e-300  # a discount that is hardly there, which is not the same as 0
 
 
@@ -210,14 +211,17 @@ class HumanPhase:
 class RobotPhase:
     r"""Phase 2: the robot's :math:`Q_r`, :math:`V_r`, and the humans' values and power under both policies.
 
-    The humans' policies come from a :class:`HumanPhase`, or from a prior of another maker.
+    The humans' policies come from a :class:`HumanPhase`, or from a prior of another maker. The robots act by the power law;
+    with ``policy_R``, the probability of each of their profiles is that in every state, and what it is worth is found.
     """
 
     def __init__(
-        self, setting: PhaseSetting, params: Params, prior: AskedPrior | None = None, *, keeps_joint: bool = False
-    ) -> None:
+        self, setting: PhaseSetting, params: Params, prior: AskedPrior | None = None, policy_R: FloatArray | None = None,
+        *, keeps_joint: bool = False,
+    ) -> None:  # fmt: skip
         """``keeps_joint``: hand over what the prior says of all humans together, too."""
         self.setting, self.params, self.prior, self.keeps_joint = setting, params, prior, keeps_joint
+        self.policy_R, self._policy_NR = policy_R, _BY_THE_POWER_LAW if policy_R is None else policy_R[np.newaxis]
         self.table = Table(setting.goals.n_columns, setting.precision.work)
         self.vr_table = Table(0, "float64")
         self._terminal = params.terminal_function
@@ -227,7 +231,7 @@ class RobotPhase:
     def fresh(self, setting: PhaseSetting) -> RobotPhase:
         """The same phase with empty tables, for states that go on: a function of terminal states stays here."""
         params = self.params if self._terminal is None else self.params.replace(terminal_Vr=-1.0)
-        return RobotPhase(setting, params, self.prior, keeps_joint=self.keeps_joint)
+        return RobotPhase(setting, params, self.prior, self.policy_R, keeps_joint=self.keeps_joint)
 
     def begin(self, plan: RowPlan, n_states: int) -> None:
         self.table.begin(plan)
@@ -253,8 +257,8 @@ class RobotPhase:
             work.block.row_M, work.slot_M, *work.transitions, work.discounts(params.rate_h),
             work.discounts(params.rate_r), work.duration_weights(params.rate_r), self.table.read, self.vr_table.read,
             work.attained_MB, work.has_NX, work.weight_NX, pi_MAX, *joint, profiles.played_UR,
-            profiles.own_HAO, profiles.action_UH, profiles.n_profiles, params.beta_r, self._factor_h, self._factor_r,
-            formulas.step_weight(params.rate_r), params.rate_r > 0, params.zeta, params.xi, params.eta,
+            profiles.own_HAO, profiles.action_UH, profiles.n_profiles, self._policy_NR, params.beta_r, self._factor_h,
+            self._factor_r, formulas.step_weight(params.rate_r), params.rate_r > 0, params.zeta, params.xi, params.eta,
             self.setting.precision.least, v_MX, xh_MH, qr_MR, vr_M, self.table.write, self.vr_table.write,
         )  # fmt: skip
         if trouble != OK:

@@ -369,6 +369,37 @@ def test_a_comparison_in_writing_says_whose_power_changes() -> None:
             assert row[end : end + 1] in ("", " ")
 
 
+def test_power_is_not_compared_across_zeta_but_values_are() -> None:
+    first, second = solved("whose_door_first", 4), solved("whose_door_first", 4, zeta=1)
+    found = analysis.compare(first, second)
+    assert not found.same_zeta
+    assert "Power X_h is defined with zeta, and zeta differs (2 and 1), so powers cannot be compared." in str(found)
+    assert str(found).splitlines()[0].split("  ")[-1].strip() == "change of V_h^e"
+    for t in range(4):
+        for h, human in enumerate(first.humans):
+
+            def gain(state: Any, human: int = human) -> float:
+                rows = [report_of(one, state).goals[human] for one in (second, first)]
+                before, after = (sum(r.weight * r.V_h_e for r in row) / sum(r.weight for r in row) for row in rows)
+                return before - after
+
+            assert found.value_TH[t, h] == pytest.approx(mean_of(first, t, "reached", gain), rel=1e-9, abs=1e-15)
+            assert str(found).splitlines()[2 + t].split()[3 + h] == f"{found.value_TH[t, h]:+.4g}"
+    assert "change of V_h^e, human" in found._repr_html_()
+    assert "zeta differs" in found._repr_html_()
+    told = str(found.most_different(1)[0])
+    assert "power next" not in told
+    assert "Q_r" in told
+
+
+def test_power_is_compared_where_zeta_is_the_same() -> None:
+    found = analysis.compare(solved("whose_door_first", 4), solved("whose_door_first", 4, beta_r=4))
+    assert found.same_zeta
+    assert found.note == ""
+    assert "change of power" in str(found)
+    assert "power next" in str(found.most_different(1)[0])
+
+
 class Anything(At):
     def is_achieved(self, state: Any) -> int:
         return 1

@@ -91,7 +91,14 @@ def test_a_state_is_shown_with_its_words() -> None:
 def test_a_solution_shows_its_start_parameters_and_goals(solution: Any) -> None:
     shown = Reader(solution._repr_html_())
     report = solution.at(solution.dag.states(0)[0])
-    for words in (f"{report.V_r:.6g}", "gamma_h 0.9", "zeta 2", "V_h^e, with the robot", f"power {report.power[0]:.4g}"):
+    for words in (
+        f"{report.V_r:.6g}",
+        "gamma_h 0.9",
+        "zeta 2",
+        "V_h, if the robot",
+        "V_h^e, with the robot",
+        f"power {report.power[0]:.4g}",
+    ):
         assert words in shown.text
     assert "circle" in shown.tags
     assert "and 6 more" in shown.text  # of 18 goals of each human
@@ -222,7 +229,7 @@ def test_a_notebook_shows_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
     assert [len(shown) for shown in results] == [1] * 7
     htmls = [shown[0].get("text/html", "") for shown in results]
-    marks = ["<circle", "<circle", "V_r at the start", "V_h, phase 1", "<rect", "data:image/gif", "<iframe sandbox"]
+    marks = ["<circle", "<circle", "V_r at the start", "if the robot works", "<rect", "data:image/gif", "<iframe sandbox"]
     for mark, found in zip(marks, htmls, strict=True):
         assert mark in found
     assert "image/png" in results[0][0]

@@ -790,6 +790,16 @@ def test_a_comparison_shows_distances_divergences_and_changes_of_power(freeing: 
     assert "all weighted equally" in unweighted.texts[0].get_text()
 
 
+def test_a_comparison_across_zeta_draws_values_instead_of_power(freeing: Solution) -> None:
+    other = solve(freeing.world, freeing.params.replace(zeta=3), dag=freeing.dag, progress=False)
+    compared = analysis.compare(freeing, other)
+    values = plots.plot_comparison(compared)[2]
+    subtitle = " ".join(values.get_title(loc="left").split())
+    assert values.get_ylabel() == "change of\nvalues $V_h^e$"
+    assert line_points(values, f"human {freeing.humans[0]}")[1] == pytest.approx(compared.value_TH[:, 0])
+    assert subtitle == "second minus first; power is defined with zeta, which differs"
+
+
 def test_names_at_the_ends_of_lines_are_kept_apart_in_their_order() -> None:
     assert apart(np.array([0.0, 50.0, 20.0]), 10).tolist() == [0, 50, 20]
     assert apart(np.array([5.0, 5.0]), 10).tolist() == [0, 10]

@@ -192,6 +192,17 @@ def test_a_robot_that_always_does_the_best_agrees_with_the_oracle(drawn: tuple[P
     check_solve(problem)
 
 
+@pytest.mark.parametrize("terminal_Vr", [-5.0, -512.0, -8192.0])
+def test_a_robot_that_always_does_the_best_may_expect_very_little(terminal_Vr: float) -> None:
+    """Below -709, exp(-Q_r) is infinite."""
+    world = TwoSteps(3)
+    solution = solve(world, Params(beta_r=math.inf, beta_h=2.0, terminal_Vr=terminal_Vr), **QUIET)
+    usual = solve(world, Params(beta_r=math.inf, beta_h=2.0, terminal_Vr=-1.0), **QUIET)
+    for state, policy in usual.robot_policy.values.items():
+        assert solution.robot_policy(state) == policy
+        assert solution.Vr[state] == pytest.approx(usual.Vr[state] + terminal_Vr + 1.0)
+
+
 def test_a_robot_that_always_does_the_best_shares_ties_equally() -> None:
     """Nothing that robot 1 does matters when the human is where it stays: both actions are equally good."""
     world = TwoSteps(3)

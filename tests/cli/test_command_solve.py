@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from command_line import invoke, json_of, run_command
 
-from empo_bi import Params, StoreError, load_world, solve
+from empo_bi import MemoryLimitError, Params, StoreError, load_world, solve
+from empo_bi.analysis import value_scale
 from empo_bi.runtime import progress
 from empo_bi.solving.solve import SolveOptions
 
@@ -33,7 +35,7 @@ def test_the_json_has_the_numbers_of_the_api() -> None:
     assert {tuple(entry["actions"]): entry["Q_r"] for entry in found["robot_policy"]} == expected.Q_r
     for human, rows in expected.goals.items():
         told = [(goal["goal"], goal["weight"], goal["V_h"], goal["V_h_e"]) for goal in found["goals"][str(human)]]
-        assert told == [(repr(goal), weight, alone, helped) for goal, weight, alone, helped, _ in rows]
+        assert told == [(repr(row.goal), row.weight, row.V_h, row.V_h_e) for row in rows]
     assert found["params"]["beta_h"] == "inf"
     assert (found["params"]["zeta"], found["params"]["optimistic"], found["params"]["rho_h"]) == (2, True, None)
     assert found["peak_bytes"] > 50e6
@@ -48,21 +50,81 @@ def test_the_text_has_the_summary_and_the_policy_in_words() -> None:
     lines = invoke("solve", "asymmetric_freeing", "--steps", 8, "-p", "beta_r=50").stdout.splitlines()
     assert lines[0] == summary
     assert lines[1].startswith(f"the robot at the start: forward {policy[(3,)]:.1%}, ")
-    assert lines[2:] == []
+    with solve(world, Params(beta_r=50), progress=False) as solution:
+        assert lines[2:-1] == str(value_scale(solution)).splitlines()
+    assert lines[-1] == (
+        "next: the same with --out runs/asymmetric_freeing keeps this run; then empo-bi report runs/asymmetric_freeing "
+        "--out report.html"
+    )
 
 
-def test_phase_1_alone_tells_what_humans_hope_for() -> None:
+def test_the_json_has_the_scale_and_so_has_that_of_show(tmp_path: Path) -> None:
+    world = load_world("locked_in", max_steps=5)
+    with solve(world, progress=False) as solution:
+        expected = json.loads(json.dumps(value_scale(solution).to_json()))
+    arguments = ("locked_in", "--steps", 5, "--out", tmp_path / "run")
+    assert json_of("solve", *arguments)["scale"] == expected
+    assert json_of("show", tmp_path / "run")["scale"] == expected
+    assert [row["robot"] for row in expected["robots"]] == [
+        "as computed", "does nothing", "acts at random", "takes its best action",
+    ]  # fmt: skip
+    assert json_of("solve", *arguments, "--no-scale")["scale"] is None
+    assert "scale: 0% is" in invoke("show", tmp_path / "run").stdout
+    assert "scale: 0% is" not in invoke("show", tmp_path / "run", "--no-scale").stdout
+
+
+def test_the_last_line_says_what_to_type_next_and_that_works(tmp_path: Path) -> None:
+    for beta_r, n in ((5, 1), (6, 2)):  # with two solutions in the folder, commands want to know which
+        done = invoke("solve", "locked_in", "--steps", 4, "-p", f"beta_r={beta_r}", "--out", tmp_path / "my run")
+        report, rollout = re.findall(r"empo-bi ((?:report|rollout) '[^']+')", done.stdout.splitlines()[-1])
+        assert ("solution-" in report) == (n == 2)
+        assert invoke(*shlex.split(report), "--out", tmp_path / f"{n}.html").exit_code == 0
+        assert invoke(*shlex.split(rollout)).exit_code == 0
+    assert "next:" not in invoke("solve", "locked_in", "--steps", 4, "--quiet").stdout
+
+
+def test_what_takes_longer_is_compared_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("empo_bi.analysis.scale.PASS_PAIRS", 100)
+    arguments = ("solve", "locked_in", "--steps", 4)
+    unasked = invoke(*arguments).stdout
+    assert "V_r was not compared with that of other robots, which takes longer here; --scale does it" in unasked
+    assert json_of(*arguments)["scale"] is None
+    assert "The robot makes no difference here" in invoke(*arguments, "--scale").stdout
+
+
+def test_a_solution_is_shown_though_there_is_no_memory_to_compare_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise MemoryLimitError("evaluating: too much")
+
+    monkeypatch.setattr("empo_bi.analysis.scale.scale_within", refuse)
+    done = invoke("solve", "locked_in", "--steps", 4)
+    assert done.exit_code == 0
+    assert "V_r was not compared with that of other robots: evaluating: too much" in done.stdout
+
+
+def test_without_robots_or_steps_nothing_is_compared() -> None:
+    for arguments in (
+        ("first_steps", "--steps", 3),
+        ("locked_in", "--steps", 0),
+        ("locked_in", "--steps", 3, "--phase-1-only"),
+    ):
+        assert "compared" not in invoke("solve", *arguments).stdout
+        assert json_of("solve", *arguments)["scale"] is None
+
+
+@pytest.mark.parametrize("optimistic", [False, True])
+def test_phase_1_alone_tells_what_humans_hope_for(optimistic: bool) -> None:
     world = load_world("carousel", max_steps=4)
-    with solve(world, phase_2=False, progress=False) as solution:
+    with solve(world, Params(optimistic=optimistic), phase_2=False, progress=False) as solution:
         expected = solution.at(world.initial_state()).goals
-    found = json_of("solve", "carousel", "--steps", 4, "--phase-1-only")
+    arguments = ("solve", "carousel", "--steps", 4, "--phase-1-only", "-p", f"optimistic={optimistic}".lower())
+    found, text = json_of(*arguments), invoke(*arguments).stdout
     assert (found["V_r"], found["X_h"], found["robot_policy"]) == (None, {}, [])
+    how = "helps the human" if optimistic else "works against the human"
     for human, rows in expected.items():
-        assert [goal["V_h"] for goal in found["goals"][str(human)]] == [alone for _, _, alone, _, _ in rows]
-        average = sum(weight * alone for _, weight, alone, _, _ in rows)
-        assert f"human {human}: the mean value of its goals is {average:.4g}" in invoke(
-            "solve", "carousel", "--steps", 4, "--phase-1-only"
-        ).stdout  # fmt: skip
+        assert [goal["V_h"] for goal in found["goals"][str(human)]] == [row.V_h for row in rows]
+        average = sum(row.weight * row.V_h for row in rows)
+        assert f"human {human}: the mean value of its goals is {average:.4g} if the robot {how}" in text
 
 
 def test_a_world_of_no_steps_is_over() -> None:
@@ -183,6 +245,19 @@ Sweep._level = pressed
     assert "Traceback" not in stopped.stderr
     again = invoke(*arguments)
     assert json.loads(again.stdout)["V_r"] == json_of("solve", "asymmetric_freeing", "--steps", 5)["V_r"]
+
+
+def test_ctrl_c_while_robots_are_compared_says_that_the_run_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("empo_bi.analysis.scale.scale_within", press)
+    done = invoke("solve", "locked_in", "--steps", 3, "--out", tmp_path / "run")
+    assert done.exit_code == 130
+    assert "the robot at the start" in done.stdout
+    assert f"interrupted. The run is finished and kept in {tmp_path / 'run'}; --no-scale leaves out" in done.stderr
+    monkeypatch.undo()
+    assert invoke("show", tmp_path / "run").exit_code == 0
 
 
 def test_every_option_reaches_the_api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

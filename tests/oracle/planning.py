@@ -497,3 +497,79 @@ def markov_chain_values(
         for column in range(len(values[i])):
             values[i][column] += gamma * sum(p * values[j][column] for j, p in chain[i].items())
     return values
+
+
+# A given robot
+
+
+def worth_of_robots(
+    world: PlanningWorld,
+    humans: Sequence[int],
+    robots: Sequence[int],
+    generator: GoalGenerator,
+    prior: Any,
+    plays: Callable[[State, Profile], float],
+    *,
+    gamma_h: float | None = None,
+    rho_h: float | None = None,
+    gamma_r: float | None = None,
+    rho_r: float | None = None,
+    zeta: float = 1.0,
+    xi: float = 1.0,
+    eta: float = 1.0,
+    terminal_Vr: float | Callable[[State], float] = -1e-10,
+    graph: Graph | None = None,
+) -> dict[str, Any]:
+    """What robots are worth that play profile r in state s with probability ``plays(s, r)``, whatever the power law says.
+
+    Walks forward: each number of a state is asked of its successors, and remembered. A human without power makes U_r and V_r
+    -inf; what has probability 0 does not count.
+
+    Returns
+    -------
+    dict with ``Vr[state]``, ``Ur[state]``, ``Xh[state][human]`` and ``Vhe[state][human][goal]``, not sparse
+    """
+    rate_h, rate_r = discount_rate(gamma_h, rho_h), discount_rate(gamma_r, rho_r)
+    graph = graph or Graph(world)
+    if isinstance(prior, dict):
+        prior = TabularPrior(prior, humans, generator, world.n_actions)
+    Vr: dict[State, float] = {}
+    Ur: dict[State, float] = {}
+    Xh: dict[State, dict[int, float]] = {}
+    Vhe: dict[State, dict[int, dict[Hashable, float]]] = {}
+
+    def futures(state: State, pi_H: Iterable[tuple[float, Profile]]) -> Iterator[tuple[float, float, State]]:
+        """(probability, duration, successor) of everything that may happen if the humans play ``pi_H``."""
+        durations = graph.durations(state)
+        for share, u in pi_H:
+            for r in combinations(world, robots):
+                chance = share * plays(state, r)
+                if chance > 0:
+                    profile = replaced(replaced([0] * world.n_agents, robots, r), humans, u)
+                    outcomes = graph.transitions[state][profile]
+                    for (p, after), duration in zip(outcomes, durations[profile], strict=True):
+                        if p > 0:
+                            yield chance * p, duration, after
+
+    def worth(state: State, human: int, goal: Any) -> float:
+        """V_h^e; a goal that a state does not have is worth 0 there."""
+        return Vhe.get(state, {}).get(human, {}).get(goal, 0.0)
+
+    for state in reversed(graph.states):
+        if not graph.transitions[state]:
+            Vr[state] = terminal_Vr(state) if callable(terminal_Vr) else terminal_Vr
+            continue
+        Vhe[state], Xh[state] = {h: {} for h in humans}, {}
+        for h in humans:
+            for goal, _ in generator.generate(state, h):
+                Vhe[state][h][goal] = sum(
+                    p * (1.0 if goal.is_achieved(after) else math.exp(-rate_h * d) * worth(after, h, goal))
+                    for p, d, after in futures(state, prior.profile_distribution_with_fixed_goal(state, h, goal))
+                )
+            Xh[state][h] = sum(weight * Vhe[state][h][goal] ** zeta for goal, weight in generator.generate(state, h))
+        powers = Xh[state].values()
+        Ur[state] = -math.inf if 0 in powers else -((sum(x**-xi for x in powers) / len(humans)) ** eta)
+        expected = list(futures(state, prior.profile_distribution(state)))
+        span = sum(p * -math.expm1(-rate_r * d) / rate_r for p, d, _ in expected) if rate_r > 0 else 1.0
+        Vr[state] = span * Ur[state] + sum(p * math.exp(-rate_r * d) * Vr[after] for p, d, after in expected)
+    return {"Vr": Vr, "Ur": Ur, "Xh": Xh, "Vhe": Vhe}

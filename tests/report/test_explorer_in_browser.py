@@ -282,6 +282,24 @@ def test_cells_are_coloured_by_where_an_agent_is_and_by_what_it_would_be_worth(t
         assert float(shown[f"{here % width},{here // width}"]) == values_N[n]
 
 
+@pytest.mark.parametrize(
+    ("optimistic", "title", "overlay"),
+    [(True, "helped", "if the robot helps"), (False, "against robot", "if the robot works against it")],
+)
+def test_values_of_phase_1_are_named_by_what_the_robot_does(
+    browser: Any, tmp_path: Path, optimistic: bool, title: str, overlay: str
+) -> None:
+    """With optimistic=True the page once said that somebody behind a locked door attains 0.57 "alone"."""
+    with solve(load_world("locked_in", max_steps=8), Params(optimistic=optimistic), progress=False) as solution:
+        found = opened(browser, write_report(solution, tmp_path / "page.html", progress=False).path)
+    assert found.page.locator("#state th button").all_inner_texts() == ["weight", title, "with robot"]
+    assert f"value {overlay} of goal" in found.page.locator('#overlay option[value="Vh_m"]').inner_text()
+    assert found.page.locator("#phase1-name").text_content() == title
+    assert "alone" not in found.page.locator("body").text_content()
+    assert found.complaints == []
+    found.page.context.close()
+
+
 def test_everything_can_be_done_with_keys(tab: Tab) -> None:
     found = {m: p for m, p in tab.file.successors(0).items() if m >= 0}
     ranked = sorted(found, key=lambda m: (-found[m], m))

@@ -13,6 +13,8 @@ from empo_bi.analysis.selection import REACHED
 def plot_comparison(comparison: Comparison, axes: AxesLike = None) -> AxesArray:
     """Draw the distance of the robots' decisions (total variation and divergence) and the change of power, by level.
 
+    Where the solutions differ in zeta, with which power is defined, the change of V_h^e is drawn instead.
+
     Parameters
     ----------
     comparison : Comparison
@@ -36,17 +38,18 @@ def plot_comparison(comparison: Comparison, axes: AxesLike = None) -> AxesArray:
     names = [f"human {human}" for human in humans]
     power.axhline(0, color="grey", linewidth=0.8)
     for h in range(len(humans)):
-        power.plot(level_T, comparison.power_TH[:, h], color=colours[h], label=names[h], **line)
-    power.set_ylabel("change of\npower $X_h$")
+        power.plot(level_T, comparison.change_TH[:, h], color=colours[h], label=names[h], **line)
+    power.set_ylabel("change of\npower $X_h$" if comparison.same_zeta else "change of\nvalues $V_h^e$")
     power.margins(y=0.1)
     for ax in drawn:
         bare(ax)
         over_levels(ax, n_levels - 1, label=ax is power)
-    known = np.flatnonzero(np.isfinite(comparison.power_TH).all(axis=1))
+    known = np.flatnonzero(np.isfinite(comparison.change_TH).all(axis=1))
     if len(known):
         end = int(known[-1])
-        name_lines(power, [(end, float(x)) for x in comparison.power_TH[end]], names, colours)
+        name_lines(power, [(end, float(x)) for x in comparison.change_TH[end]], names, colours)
     weighted = "weighted by their probability in the first" if comparison.over == REACHED else "all weighted equally"
     title(distance, "how far the robots' decisions are apart", f"means over states that both solutions have, {weighted}")
-    title(power, "second minus first", size="small")
+    why = "" if comparison.same_zeta else "; power is defined with zeta, which differs"
+    title(power, f"second minus first{why}", size="small")
     return drawn

@@ -43,6 +43,7 @@
   const shape = (name) => head.arrays[name].shape;
   const N = D.level.length, T = head.horizon, H = head.humans.length, A = head.actions.length;
   const G = shape("Vh_e")[2], R = head.robot_profiles.length, J = shape("outcome_count")[1], I = head.agents.length;
+  const phase1 = head.optimistic ? "helped" : "against robot"; // what the robots of phase 1 do to the human
   const hasPhase1 = shape("Vh_m")[0] > 0, grid = head.grid;
 
   const levelStart = new Int32Array(T + 2).fill(N);
@@ -273,7 +274,8 @@
     if (key === "reached") return `where ${agent} is at this step (probability)`;
     if (key === "V_r") return `the robot's value V_r, ${by}`;
     if (key.startsWith("X_h:")) return `power of ${head.agents[head.humans[Number(key.slice(4))]].name}, ${by}`;
-    return `${key === "Vh_e" ? "value with robot" : "value alone"} of goal ${goal} of ${human}, ${by}`;
+    const how = key === "Vh_e" ? "with this robot" : head.optimistic ? "if the robot helps" : "if the robot works against it";
+    return `value ${how} of goal ${goal} of ${human}, ${by}`;
   }
 
   function renderBoard() {
@@ -565,9 +567,9 @@
   }
 
   function goalTable(human, h) {
-    const columns = [["weight", (g) => weightOf(h, g)], ...(hasPhase1 ? [["alone", (g) => D.Vh_m[(S.n * H + h) * G + g]]] : []),
+    const columns = [["weight", (g) => weightOf(h, g)], ...(hasPhase1 ? [[phase1, (g) => D.Vh_m[(S.n * H + h) * G + g]]] : []),
       ["with robot", (g) => D.Vh_e[(S.n * H + h) * G + g]]];
-    const names = {weight: "weight", alone: "Vh_m", "with robot": "Vh_e"};
+    const names = {weight: "weight", [phase1]: "Vh_m", "with robot": "Vh_e"};
     const goals = head.goals[h].map((goal, g) => g).filter((g) => head.goals[h][g] && !Number.isNaN(weightOf(h, g)));
     const by = columns.find(([name]) => name === S.sorted)?.[1];
     if (by) goals.sort((a, b) => by(b) - by(a) || a - b);
@@ -704,7 +706,9 @@
       num(`left out mass ${t}`, Math.max(0, D.level_mass[t] - D.level_embedded_mass[t]), (p) => p < 1e-12 ? "0" : chance(p))));
     $("left-out-table").append(el("thead", {}, row("th", grid ? "step" : "level", "states", "can come about", "in this file", "probability left out")), el("tbody", {}, ...body));
     $("levels-note").textContent = "Weighted by how likely both policies come to each state; over states that go on. Click a chart to go to a step.";
-    $("alone-help").textContent = head.params.optimistic ? "with the best of robots" : "with the worst of robots";
+    $("phase1-name").textContent = phase1;
+    $("phase1-help").textContent = head.optimistic ? "if the robot did all it can to help with this goal (phase 1, optimistic)"
+      : "if the robot did all it can to prevent this goal (phase 1)";
     $("slider").max = T;
     document.querySelector("#levels h2").textContent = grid ? "By step" : "By level";
     $("view").hidden = !grid;
