@@ -23,6 +23,7 @@ import numpy as np
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import as_array
 from empo_bi.dag.sub_problem import Stop
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import BoolArray, IndexArray, KeyArray
 from empo_bi.world.agent_fields import AgentFields
@@ -73,23 +74,27 @@ def by_fields(function: Callable[..., object]) -> FieldsEvent:
     return FieldsEvent(function, getattr(function, "__name__", "by_fields"))
 
 
+@suggests_names()
 def agent_in(agent: int, area: Sequence[int]) -> FieldsEvent:
     """An agent is on a cell ``(x, y)``, or in a rectangle ``(x1, y1, x2, y2)``, corners included."""
     area = rectangle(area)
     return FieldsEvent(partial(_is_inside, agent, area), f"agent_in({agent}, {area})")
 
 
+@suggests_names()
 def door_open(cell: Sequence[int]) -> FieldsEvent:
     """The door on a cell is open."""
     x, y = cell
     return FieldsEvent(partial(_is_open, (x, y)), f"door_open({(x, y)})")
 
 
+@suggests_names()
 def carries(agent: int, kind: str) -> FieldsEvent:
     """An agent has a thing of a kind in its hands: a key, a ball or a box."""
     return FieldsEvent(partial(_carries, agent, kind), f"carries({agent}, {kind!r})")
 
 
+@suggests_names()
 def thing_gone(kind: str, cell: Sequence[int]) -> FieldsEvent:
     """What lies on a cell at the start (a block, rock, key, ball or box) does not lie there: it was pushed or taken away."""
     x, y = cell

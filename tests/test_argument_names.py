@@ -11,7 +11,17 @@ import pytest
 from planning_worlds import Ring
 
 import empo_bi
-from empo_bi import GoalError, Solution, TabularGoalGenerator, load_world, solve
+from empo_bi import (
+    GoalError,
+    Solution,
+    TabularGoalGenerator,
+    compute_human_policy_prior,
+    compute_robot_policy,
+    events,
+    goals,
+    load_world,
+    solve,
+)
 from empo_bi.solving.solve import SolveOptions
 
 
@@ -69,6 +79,66 @@ def test_values_out_of_range_are_named_as_well(name: str, value: Any) -> None:
     for function in ("compute_human_policy_prior", "compute_robot_policy"):
         with pytest.raises((TypeError, ValueError), match=rf"^{name}={value!r}"):
             getattr(empo_bi, function)(**{**GIVEN[function](Path()), name: value})
+
+
+# --- names that no function has ---------------------------------------------------------------------------------------
+
+
+def keywords_of(function: Any) -> list[str]:
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [name for name, about in inspect.signature(function).parameters.items() if about.kind in by_name]
+
+
+FUNCTIONS = [
+    pytest.param(thing, id=f"{module.__name__}.{name}")
+    for module in (empo_bi, empo_bi.analysis, empo_bi.testing, empo_bi.goals)
+    for name in module.__all__
+    if inspect.isfunction(thing := getattr(module, name)) and name != "from_multigrid"  # which takes nothing else
+]
+CONSTRUCTORS = [
+    empo_bi.Params, empo_bi.ArrayWorld, empo_bi.MemoryMonitor, empo_bi.MemoryProfiler, empo_bi.ShortestPathPrior,
+    empo_bi.VectorPrior, empo_bi.ArrayPrior, goals.ConditionGoal, goals.ReachCellGoal, goals.TabularGoalGenerator,
+    goals.TabularGoalSampler, goals.Carries,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS, *CONSTRUCTORS, Solution.rollouts, events.agent_in, events.thing_gone])
+def test_a_misspelt_keyword_is_named_with_the_one_that_was_meant(function: Any) -> None:
+    for name in keywords_of(function):
+        if len(name) < 4:
+            continue
+        misspelt = name[:-2] + name[-1]
+        with pytest.raises(TypeError, match=rf"{misspelt}'.* Did you mean .*'{name}'"):
+            function(**{misspelt: 1})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda world: empo_bi.Params(zetta=2), r"^Params\(\) got .*'zetta'\. Did you mean 'zeta'"),
+        (lambda world: empo_bi.Params().replace(zetta=2), r"^Params\(\) got .*'zetta'\. Did you mean 'zeta'"),
+        (lambda world: empo_bi.Params(qqq=2), r"'qqq'\. It takes beta_h, gamma_h, .*terminal_Vr\.$"),
+        (lambda world: empo_bi.Params(max_step=7), r"if you mean 'max_steps', .* load_world\(\.\.\., max_steps=7\)"),
+        (lambda world: solve(world, zeta=2), r"^solve\(\) got .*'zeta'; it is a parameter of the theory: Params\(zeta=2\)"),
+        (lambda world: solve(world, zetaa=2), r"'zetaa'; if you mean 'zeta', it is a parameter .*Params\(zeta=2\)"),
+        (lambda world: solve(world, max_steps=2), r"the horizon belongs to the world: load_world\(\.\.\., max_steps=2\)"),
+        (lambda world: solve(world, memory_limt=2), "Did you mean 'memory_limit'"),
+        (lambda world: empo_bi.plan(world, beta_r=2), r"Params\(beta_r=2\)"),
+        (lambda world: compute_human_policy_prior(world, [0], zeta=2), r"phase 2: compute_robot_policy"),
+        (lambda world: compute_robot_policy(world, [0], [1], beta_h=1), r"phase 1: compute_human_policy_prior"),
+        (lambda world: load_world("first_steps", maxsteps=2), "has no option 'maxsteps'. Did you mean 'max_steps'"),
+        (lambda world: load_world("first_steps", horizon=2), "has no option 'horizon'. Did you mean 'max_steps'"),
+    ],
+)
+def test_names_that_belong_elsewhere_are_sent_there(call: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call(load_world("basics/first_steps", max_steps=2))
+
+
+def test_decorated_functions_keep_their_signatures_and_names() -> None:
+    assert empo_bi.plan.__name__ == "plan"
+    assert next(iter(inspect.signature(empo_bi.Params).parameters)) == "beta_h"
+    assert "progress" in inspect.signature(empo_bi.enumerate_dag).parameters
 
 
 class Listed:

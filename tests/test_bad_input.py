@@ -135,7 +135,7 @@ def test_only_the_documented_parameters_are_positional() -> None:
 
 @pytest.mark.parametrize(("wrong", "remedy"), [("percision", "precision"), ("outt", "out"), ("beta_h", "Params(beta_h=1)")])
 def test_solve_does_not_know_misspelled_names_either_and_tells_the_right_ones(wrong: str, remedy: str) -> None:
-    with pytest.raises(TypeError, match=rf"solve: .*{wrong}.*{re.escape(remedy)}"):
+    with pytest.raises(TypeError, match=rf"solve\(\) got .*{wrong}.*{re.escape(remedy)}"):
         solve(Ring(), progress=False, **{wrong: 1})
 
 

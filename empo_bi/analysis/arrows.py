@@ -22,6 +22,7 @@ from empo_bi.analysis.selection import REACHED, goal_place
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.types import FloatArray
 from empo_bi.world.map_world import MapWorld
 
@@ -63,6 +64,7 @@ class ArrowMap:
         return self.action_YXA[:, :, no_movement].sum(axis=2)
 
 
+@suggests_names()
 def arrow_map(
     solution: Solution, agent: int, level: int, *, goal: GoalLike | None = None, others: Others = REACHED
 ) -> ArrowMap:

@@ -27,6 +27,7 @@ from empo_bi.analysis.ranking import smallest
 from empo_bi.analysis.selection import REACHED, weights_of
 from empo_bi.analysis.uncertainty import divergence_of_logits, log_policy, shared_logits
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.types import FloatArray, IndexArray
 
 ROUNDING = 1e-12  # smaller differences of decisions do not count
@@ -216,6 +217,7 @@ class Comparison:
         )  # fmt: skip
 
 
+@suggests_names()
 def compare(first: Solution, second: Solution, *, over: str = REACHED) -> Comparison:
     """Compare two solutions of one world with different parameters, or of worlds that share states, for example worlds that
     differ in their horizon.

@@ -14,6 +14,7 @@ import numpy as np
 from empo_bi.analysis.quantities import robot_profile_names
 from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import FloatArray, IndexArray
 
@@ -51,6 +52,7 @@ class Decision:
         return "\n".join(lines)
 
 
+@suggests_names()
 def decision_at(solution: Solution, state: Hashable) -> Decision:
     """The robots' policy in a state, with the values and the humans' power one step later that explain it.
 

@@ -21,6 +21,7 @@ from empo_bi.problem.protocols import Goal
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
 from empo_bi.results.state_report import what_V_h_is
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.types import FloatArray, IndexArray
 from empo_bi.world.map_world import MapWorld
 from empo_bi.world.row_codec import MapState
@@ -163,6 +164,7 @@ def map_states(solution: Solution, level: int, agent: int, others: Others) -> Ma
     return MapStates(world, t, place_M, weight_S[place_M], fields.cell_xy(agent), fields.direction(agent))
 
 
+@suggests_names()
 def cell_map(
     solution: Solution, value_S: npt.ArrayLike, level: int, agent: int, *, others: Others = REACHED, quantity: str = "value"
 ) -> CellMap:
@@ -191,6 +193,7 @@ def cell_map(
     return CellMap(chosen.world, chosen.t, agent, quantity, how, value_YX1[:, :, 0], weight_YX)
 
 
+@suggests_names()
 def value_map(
     solution: Solution, human: int, goal: GoalLike, level: int, *, agent: int | None = None, others: Others = REACHED,
     phase_1: bool = False, alone: bool = False,
@@ -214,6 +217,7 @@ def value_map(
     return replace(found, scale="value $V_h$" if phase_1 else "value $V_h^e$", goal=solution.goals[human][g])
 
 
+@suggests_names()
 def power_map(solution: Solution, human: int, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:
     """The power :math:`X_h` of a human by the cell of an agent (by default that human)."""
     h, t = human_place(solution, human), level_number(solution, level)
@@ -224,6 +228,7 @@ def power_map(solution: Solution, human: int, level: int, *, agent: int | None =
     return replace(found, scale="power $X_h$")
 
 
+@suggests_names()
 def robot_value_map(solution: Solution, level: int, *, agent: int | None = None, others: Others = REACHED) -> CellMap:
     """The robot's value :math:`V_r` by the cell of an agent (by default the first robot, or human if there are none)."""
     t = level_number(solution, level)
@@ -232,6 +237,7 @@ def robot_value_map(solution: Solution, level: int, *, agent: int | None = None,
     return cell_map(solution, solution.rows("vr", t), t, agent, others=others, quantity="V_r")
 
 
+@suggests_names()
 def presence_map(solution: Solution, agent: int, level: int) -> CellMap:
     """The probability that an agent is on each cell, on a level, under both policies; nan where it never is."""
     chosen = map_states(solution, level, agent, REACHED)

@@ -10,6 +10,7 @@ import numpy as np
 
 from empo_bi.analysis.selection import human_place, level_number
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.types import FloatArray, IndexArray
 
 
@@ -23,6 +24,7 @@ class RankedState:
     value: float
 
 
+@suggests_names()
 def most_empowered(
     solution: Solution, level: int, *, human: int | None = None, n: int = 5, min_probability: float | None = None
 ) -> list[RankedState]:
@@ -39,6 +41,7 @@ def most_empowered(
     return _ranked(solution, level, human, n, min_probability, sign=-1.0)
 
 
+@suggests_names()
 def least_empowered(
     solution: Solution, level: int, *, human: int | None = None, n: int = 5, min_probability: float | None = None
 ) -> list[RankedState]:

@@ -10,6 +10,7 @@ import numpy as np
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.protocols import Goal
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.types import BoolArray, FloatArray, IndexArray
 from empo_bi.world.goals import ConditionGoal
 
@@ -46,6 +47,7 @@ class Course:
         return np.diff(self.X_NH, axis=0)
 
 
+@suggests_names()
 def course_of(solution: Solution, states: Iterable[Hashable]) -> Course:
     """Values along a trajectory, such as ``solution.rollouts(1).states(0)``, or for any other states of the solution.
 

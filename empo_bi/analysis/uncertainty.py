@@ -21,10 +21,12 @@ from empo_bi.analysis.alignment import shared_places
 from empo_bi.analysis.selection import REACHED, goal_place, human_place, weights_of
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.sweep import formulas
 from empo_bi.types import BoolArray, FloatArray, IndexArray
 
 
+@suggests_names()
 def robot_entropy(solution: Solution, *, over: str = REACHED) -> FloatArray:
     """(T,), the mean entropy of the robots' policy on levels 0 to T - 1; nan where all states are terminal.
 
@@ -38,6 +40,7 @@ def robot_entropy(solution: Solution, *, over: str = REACHED) -> FloatArray:
     return _means(solution.dag.horizon, of_level)
 
 
+@suggests_names()
 def human_entropy(solution: Solution, human: int, *, goal: GoalLike | None = None, over: str = REACHED) -> FloatArray:
     """(T,), the mean entropy of a human's policy on levels 0 to T - 1, for a goal or (None) averaged over all goals."""
     from scipy.special import entr
@@ -54,6 +57,7 @@ def human_entropy(solution: Solution, human: int, *, goal: GoalLike | None = Non
     return _means(solution.dag.horizon, of_level)
 
 
+@suggests_names()
 def robot_divergence(first: Solution, second: Solution, *, over: str = REACHED) -> FloatArray:
     """(T,), the mean Kullback-Leibler divergence of the robots' policies of two solutions, level by level.
 
@@ -69,6 +73,7 @@ def robot_divergence(first: Solution, second: Solution, *, over: str = REACHED) 
     return _means(min(first.dag.horizon, second.dag.horizon), of_level)
 
 
+@suggests_names()
 def human_divergence(
     first: Solution, second: Solution, human: int, *, goal: GoalLike | None = None, over: str = REACHED
 ) -> FloatArray:

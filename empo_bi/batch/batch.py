@@ -20,7 +20,7 @@ from empo_bi.batch.spec import BatchSpec, read_spec
 from empo_bi.batch.table import Table
 from empo_bi.batch.workers import Workers, check_backend, workers_for
 from empo_bi.errors import ClusterError, DamagedStoreError, StoreError, StoreMismatchError, WorkerDiedError
-from empo_bi.runtime.arguments import check_flags, check_path
+from empo_bi.runtime.arguments import check_flags, check_path, suggests_names
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.printable import one_line
@@ -115,6 +115,7 @@ def _params(row: Json) -> str:
     return ", ".join(f"{name} {row[name]:.4g}" for name in names if row.get(name) is not None)
 
 
+@suggests_names()
 @quiet_unless_shown
 def run_batch(
     source: Source,

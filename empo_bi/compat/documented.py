@@ -17,7 +17,7 @@ from empo_bi.errors import StoreMismatchError
 from empo_bi.problem.params import Belief, Params, TerminalValue
 from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.arguments import check_flags
+from empo_bi.runtime.arguments import check_flags, suggests_names
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.solving.argument_checks import checked_generator
@@ -28,7 +28,18 @@ from empo_bi.world.as_model import as_model
 from empo_bi.world.model import World
 from empo_bi.world.translation import translated
 
+# Where parameters of the other phase belong.
+_OF_PHASE_1 = dict.fromkeys(
+    ("beta_h", "optimistic", "believed_others_policy"),
+    "it is a parameter of phase 1: compute_human_policy_prior(...), whose result is human_policy_prior",
+)
+_OF_PHASE_2 = dict.fromkeys(
+    ("beta_r", "gamma_r", "rho_r", "zeta", "xi", "eta", "terminal_Vr", "robot_agent_indices", "human_policy_prior"),
+    "it is a parameter of phase 2: compute_robot_policy(...)",
+)
 
+
+@suggests_names(elsewhere=_OF_PHASE_2)
 @quiet_unless_shown
 def compute_human_policy_prior(
     world_model: World,
@@ -126,6 +137,7 @@ def compute_human_policy_prior(
     return _one_or_all(solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else []))
 
 
+@suggests_names(elsewhere=_OF_PHASE_1)
 @quiet_unless_shown
 def compute_robot_policy(
     world_model: World,

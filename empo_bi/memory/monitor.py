@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from empo_bi.errors import MemoryPressureError
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.byte_sizes import Size, parse_size
 from empo_bi.runtime.machine import available_and_total, trim, used_bytes
 from empo_bi.runtime.wording import short_repr
@@ -32,6 +33,7 @@ def check_monitor(**given: float) -> None:
         raise ValueError(f"{duration}={seconds!r}; give seconds, 0 or more")
 
 
+@suggests_names()
 class MemoryMonitor:
     """Watches the machine's memory, or the container's, whichever is tighter.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.atomic_write import atomic_write
 from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
 from empo_bi.runtime.machine import resident_bytes, worker_bytes
@@ -60,6 +61,7 @@ class Snapshot:
         return self.resident - sum(self.owners.values())
 
 
+@suggests_names()
 @dataclass
 class MemoryProfiler:
     """Takes a snapshot every few levels while a world is enumerated and solved.

@@ -16,9 +16,9 @@ from empo_bi.dag.slices import BYTES_PER_STATE
 from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, STRETCH_BYTES, UNLOADED
 from empo_bi.planner.growth import Forecast, Range, Series, extrapolated
 from empo_bi.planner.probe import Probe, probe
-from empo_bi.problem.params import Params
+from empo_bi.problem.params import BELONGS_ELSEWHERE, Params
 from empo_bi.problem.profiles import Profiles
-from empo_bi.runtime.arguments import check_flags, check_function
+from empo_bi.runtime.arguments import check_flags, check_function, suggests_names
 from empo_bi.runtime.blocks import checked_workers
 from empo_bi.runtime.byte_sizes import Size, as_text, parse_size
 from empo_bi.runtime.compilation import quiet_unless_shown
@@ -184,6 +184,7 @@ def _without_functions_of_ends(params: Params) -> Params:
     return params if params.terminal_function is None else params.replace(terminal_Vr=-1.0)
 
 
+@suggests_names(elsewhere=BELONGS_ELSEWHERE)
 def plan(
     world: World,
     params: Params | None = None,

@@ -9,14 +9,19 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Json
 
 Belief = Callable[[Any, int, int], Sequence[tuple[float, Sequence[int]]]]
 TerminalValue = Callable[[Any], float]  # what a terminal state is worth to the robot
 _MAY_BE_INFINITE = ("beta_h", "beta_r")
+_OF_THE_WORLD = dict.fromkeys(
+    ("max_steps", "steps", "horizon"), "the horizon belongs to the world: load_world(..., max_steps={value})"
+)
 
 
+@suggests_names(elsewhere=_OF_THE_WORLD)
 @dataclass(frozen=True, kw_only=True)
 class Params:
     r"""Parameters of both phases.
@@ -123,6 +128,10 @@ class Params:
 
 
 PLAIN_PARAMETERS = [field.name for field in fields(Params) if field.name != "believed_others_policy"]  # all but functions
+# For functions that take Params, or a world: where other names belong that people give them.
+BELONGS_ELSEWHERE = _OF_THE_WORLD | {
+    field.name: f"it is a parameter of the theory: Params({field.name}={{value}})" for field in fields(Params)
+}
 
 
 def params_from(described: object, function: Callable[..., NoReturn] | None = None) -> Params:

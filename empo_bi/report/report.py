@@ -15,7 +15,7 @@ from empo_bi.report.page import page_of
 from empo_bi.report.state_selection import MIN_PROBABILITY, choose
 from empo_bi.report.survey import survey
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.arguments import check_flags, check_kind, check_path
+from empo_bi.runtime.arguments import check_flags, check_kind, check_path, suggests_names
 from empo_bi.runtime.atomic_write import atomic_write, checked_place
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.wording import counted
@@ -44,6 +44,7 @@ class ReportFile:
         )
 
 
+@suggests_names()
 @quiet_unless_shown
 def write_report(
     solution: Solution, path: str | os.PathLike[str], *, min_probability: float = MIN_PROBABILITY,

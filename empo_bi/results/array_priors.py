@@ -19,6 +19,7 @@ from empo_bi.problem.asked_prior import AnswersInArrays
 from empo_bi.problem.given_policies import GivenPolicies, StatesInQuestion, normalised_rows
 from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.results.policies import HumanPolicyPrior
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import FloatArray
 from empo_bi.world.agent_fields import AgentFields
@@ -27,6 +28,7 @@ from empo_bi.world.map_world import MapWorld
 from empo_bi.world.model import World
 
 
+@suggests_names()
 class VectorPrior(HumanPolicyPrior, AnswersInArrays):
     """A prior of your own that computes the policies of many states at once, from the fields of packed states.
 
@@ -132,6 +134,7 @@ class VectorPrior(HumanPolicyPrior, AnswersInArrays):
         return generator
 
 
+@suggests_names()
 class ArrayPrior(HumanPolicyPrior, AnswersInArrays):
     """A prior that has all policies in arrays, one for each level of a DAG.
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import Block
 from empo_bi.dag.python_objects import sorted_order
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.jit import kernel
 from empo_bi.types import FloatArray, IndexArray
 
@@ -207,6 +208,7 @@ def _smallest_first(dag: Dag, states: Sequence[Any]) -> list[int]:
         return list(range(len(states)))
 
 
+@suggests_names()
 def compute_markov_chain_value_function(
     markov_chain: Sequence[dict[int, float]],
     rewards: npt.ArrayLike | Callable[..., npt.ArrayLike],

@@ -21,6 +21,7 @@ from empo_bi.events import Event, indicators_of
 from empo_bi.results.fixed_goals import PursuedGoals
 from empo_bi.results.goal_names import GoalLike
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.types import BoolArray, FloatArray
 
 _NOWHERE = np.zeros(0, dtype=np.int64)
@@ -69,6 +70,7 @@ def reached_levels(solution: Solution) -> list[FloatArray]:
     return mass_TS
 
 
+@suggests_names()
 def probability_by_time(
     solution: Solution, event: Event | Sequence[Event], goals: Mapping[int, GoalLike] | None = None
 ) -> FloatArray:
@@ -119,6 +121,7 @@ class FirstEvent:
         return f"first {' '.join(f'{p:.4g}' for p in self.first)}, tie {self.tie:.4g}, none {self.none:.4g}"
 
 
+@suggests_names()
 def first_of(solution: Solution, events: Sequence[Event]) -> FirstEvent:
     """The exact probabilities, under both policies, that each of several events happens first.
 

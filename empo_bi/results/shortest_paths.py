@@ -17,6 +17,7 @@ import numpy as np
 
 from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.results.array_priors import VectorPrior, map_of
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import FloatArray, IndexArray
 from empo_bi.world.agent_fields import AgentFields
@@ -29,6 +30,7 @@ from empo_bi.world.still import still_action
 Area = tuple[Rectangle, ...]
 
 
+@suggests_names()
 class ShortestPathPrior(VectorPrior):
     r"""Humans who take shortest paths to cells or rectangles, as if nobody else were there.
 

@@ -31,6 +31,7 @@ from empo_bi.results.policies import TabularHumanPolicyPrior, TabularRobotPolicy
 from empo_bi.results.state_report import GoalRow, StateReport
 from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.hooks import Displayed, provider_of
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import formulas
@@ -346,6 +347,7 @@ class Solution(Displayed):
         mass_TS = reached_levels(self)
         return ByLevel(self.dag.horizon + 1, lambda t: mass_TS[t])
 
+    @suggests_names()
     def rollouts(self, n: int, seed: int | Sequence[int] = 0, goals: Mapping[int, GoalLike] | None = None) -> Rollouts:
         """Draw ``n`` episodes under both policies.
 

@@ -2,11 +2,70 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
-from empo_bi.runtime.wording import short_repr
+from empo_bi.runtime.wording import did_you_mean, near_misses, short_repr
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def suggests_names(
+    *, also: Iterable[str] = (), elsewhere: Mapping[str, str] | None = None, called: str | None = None
+) -> Callable[[F], F]:
+    """Decorate a function, or a class for its constructor: a wrong keyword is a TypeError that suggests the right one.
+
+    Parameters
+    ----------
+    also : names that the function takes as ``**options``
+    elsewhere : of names that belong to something else, what to do with them
+    called : what users call it; by default its name
+    """
+
+    def decorate(function: F) -> F:
+        if isinstance(function, type):
+            _suggest_for_constructor(function, elsewhere)
+            return function
+        name = function.__name__ if called is None else called
+        known = [*_keywords(function), *also]
+
+        @functools.wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            for wrong in options:
+                if wrong not in known:
+                    raise TypeError(unexpected_keyword(name, wrong, options[wrong], known, elsewhere or {}))
+            return function(*args, **options)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
+
+
+def unexpected_keyword(name: str, wrong: str, value: object, known: Iterable[str], elsewhere: Mapping[str, str]) -> str:
+    """In Python's own words, with what was probably meant, or all names there are."""
+    said = f"{name}() got an unexpected keyword argument {wrong!r}"
+    hint = did_you_mean(wrong, known)
+    near = near_misses(wrong, elsewhere) if wrong not in elsewhere else [wrong]
+    if near and (near[0] == wrong or not hint):
+        meant = "" if near[0] == wrong else f" if you mean {near[0]!r},"
+        return f"{said};{meant} {elsewhere[near[0]].format(value=short_repr(value, 40))}"
+    return f"{said}.{hint or ' It takes ' + ', '.join(known) + '.'}"
+
+
+def _suggest_for_constructor(cls: type, elsewhere: Mapping[str, str] | None) -> None:
+    cls.__init__ = suggests_names(elsewhere=elsewhere, called=cls.__name__)(cls.__init__)  # type: ignore[misc]
+
+
+def _keywords(function: Callable[..., Any]) -> list[str]:
+    """Parameters that can be given by name."""
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    found = [name for name, about in inspect.signature(function).parameters.items() if about.kind in by_name]
+    return [name for name in found if name != "self"]
 
 
 def check_flags(**flags: object) -> None:

@@ -25,5 +25,10 @@ def counted(n: int, noun: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``" Did you mean 'max_steps'?"`` for a near miss, else the empty string; ends messages about unknown names."""
-    near = difflib.get_close_matches(str(word), list(known), n=2, cutoff=0.6)
+    near = near_misses(word, known)
     return f" Did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
+
+
+def near_misses(word: str, known: Iterable[str]) -> list[str]:
+    """Up to two known names that resemble a word, the closest first."""
+    return difflib.get_close_matches(str(word), list(known), n=2, cutoff=0.6)

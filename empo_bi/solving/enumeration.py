@@ -28,7 +28,7 @@ from empo_bi.memory.budget import CACHE_BYTES, SLICE_BACKLOG, SPILL_BYTES, Budge
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
 from empo_bi.memory.watch import Watch
-from empo_bi.runtime.arguments import check_flags, check_function
+from empo_bi.runtime.arguments import check_flags, check_function, suggests_names
 from empo_bi.runtime.blocks import active_cluster
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
@@ -55,6 +55,7 @@ _REMEDY_IN_MEMORY = (
 )
 
 
+@suggests_names()
 @quiet_unless_shown
 def enumerate_dag(
     world: World,
@@ -202,6 +203,7 @@ def _enumerated(
 _NOTHING_YET = "{}: not finished, and no level has been committed yet; run the same command again to continue"
 
 
+@suggests_names()
 def open_dag(path: object, *, world: World | None = None, memory_limit: Size | None = None) -> Dag:
     """Open a stored DAG for reading, finished or not. Nothing in the store is executed.
 

@@ -16,7 +16,7 @@ from empo_bi.errors import DamagedStoreError, EmpoError, MemoryLimitError, Store
 from empo_bi.problem.params import params_from
 from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.results.solution import Solution
-from empo_bi.runtime.arguments import check_flags, check_path
+from empo_bi.runtime.arguments import check_flags, check_path, suggests_names
 from empo_bi.runtime.byte_sizes import Size, as_text
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.runtime.machine import resident_bytes
@@ -58,6 +58,7 @@ class Given:
         return made_by(self.prior, world, "'my_priors.py:prior_of', a function of a world that makes a prior")
 
 
+@suggests_names()
 @quiet_unless_shown
 def open_solution(
     path: str | os.PathLike[str],

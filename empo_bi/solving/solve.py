@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, TypedDict, Unpack, overload
 
 from empo_bi.dag.dag import Dag
@@ -11,12 +10,12 @@ from empo_bi.dag.python_world import LevelFunction
 from empo_bi.events import Event
 from empo_bi.memory.monitor import MemoryMonitor
 from empo_bi.memory.profiler import MemoryProfiler
-from empo_bi.problem.params import Params
+from empo_bi.problem.params import BELONGS_ELSEWHERE, Params
 from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.results.solution import Solution
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
-from empo_bi.runtime.wording import did_you_mean
 from empo_bi.solving.argument_checks import check_sequence_of
 from empo_bi.solving.options import Roles, Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
@@ -52,6 +51,7 @@ class SolveOptions(TypedDict, total=False):
 def solve(world: World, params: Params | None = None, **options: Unpack[SolveOptions]) -> Solution: ...
 @overload
 def solve(world: World, params: Sequence[Params], **options: Unpack[SolveOptions]) -> list[Solution]: ...
+@suggests_names(also=SolveOptions.__annotations__, elsewhere=BELONGS_ELSEWHERE)
 @quiet_unless_shown
 def solve(
     world: World, params: Params | Sequence[Params] | None = None, **options: Unpack[SolveOptions]
@@ -120,11 +120,6 @@ def solve(
     >>> print(f"{solution.robot_policy(world.initial_state())[(3,)]:.3f}")  # nobody can be freed in three steps
     0.250
     """
-    for name, value in options.items():
-        if name in {field.name for field in fields(Params)}:
-            raise TypeError(f"solve: {name} is a parameter of the theory; give it as Params({name}={value!r})")
-        if name not in SolveOptions.__annotations__:
-            raise TypeError(f"solve: there is no option {name!r}.{did_you_mean(name, SolveOptions.__annotations__)}")
     is_single = params is None or isinstance(params, Params)
     given: Any = Params() if params is None else params
     sets = [given] if is_single or not hasattr(given, "__iter__") else list(given)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from empo_bi.dag.python_world import LevelFunction
 from empo_bi.errors import InvalidWorldError
-from empo_bi.runtime.arguments import check_flags, check_function
+from empo_bi.runtime.arguments import check_flags, check_function, suggests_names
 from empo_bi.runtime.wording import counted
 from empo_bi.testing.rules import RULES, Finding
 from empo_bi.testing.sample import sample_of
@@ -43,6 +43,7 @@ class WorldCheck:
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
 
+@suggests_names()
 def check_world(
     world: World, n_states: int = 200, seed: int = 0, *, level_fct: LevelFunction | None = None, strict: bool = False
 ) -> WorldCheck:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from empo_bi.errors import InvalidActionError, InvalidStateError, InvalidWorldError
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.wording import counted, short_repr
 from empo_bi.types import IndexArray, Json, KeyArray
 from empo_bi.world.expand import Expansion
@@ -83,6 +84,7 @@ def _actions_of_each(n_profiles: int, n_agents: int) -> int:
     return n_actions
 
 
+@suggests_names()
 class ArrayWorld(PackedWorld):
     """A finite-horizon model given as sparse arrays. A state is ``(step, number)``.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.wording import did_you_mean, short_repr
 from empo_bi.types import BoolArray, Json
 from empo_bi.world.codes import COLOURS, DIRECTION_LETTERS, DIRECTION_NAMES, ITEMS
@@ -175,6 +176,7 @@ class Facing(Condition):
         return {"facing": self.direction}
 
 
+@suggests_names()
 @dataclass(frozen=True)
 class Carries(Condition):
     """The agent has a key, a ball or a box in its hands, of a colour or of any."""

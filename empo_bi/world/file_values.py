@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from empo_bi.errors import WorldFileError, WorldWarning
-from empo_bi.runtime.wording import did_you_mean, short_repr
-from empo_bi.world.lint import is_list
+from empo_bi.runtime.wording import short_repr
+from empo_bi.world.lint import is_list, meant_key
 from empo_bi.world.source import WorldSource
 
 MAX_STEPS = 2**31 - 1
@@ -29,7 +29,7 @@ def override(source: WorldSource, overrides: Mapping[str, Any], keys: Sequence[s
     for name in overrides:
         if name not in known:
             raise TypeError(
-                f"load_world() has no option {name!r}.{did_you_mean(name, known)} Options: strict, require_human, "
+                f"load_world() has no option {name!r}.{meant_key(name, known)} Options: strict, require_human, "
                 f"require_robot, render_mode, {', '.join(known)}"
             )
         if short.get(name) in overrides:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from empo_bi.errors import GoalError
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import BoolArray
 from empo_bi.world.conditions import Condition
@@ -90,6 +91,7 @@ class ReachGoal(PossibleGoal):
         return hash((type(self).__name__, self.human_agent_index, self.target_rect))
 
 
+@suggests_names()
 class ReachCellGoal(ReachGoal):
     """Human ``human_agent_index`` is on the cell ``target_pos``."""
 
@@ -105,6 +107,7 @@ class ReachCellGoal(ReachGoal):
         return f"ReachCellGoal(agent {self.human_agent_index}, {self.target_pos[0]},{self.target_pos[1]})"
 
 
+@suggests_names()
 class ReachRectangleGoal(ReachGoal):
     """Human ``human_agent_index`` is inside ``target_rect``, (x1, y1, x2, y2) with corners included and in any order."""
 
@@ -118,6 +121,7 @@ class ReachRectangleGoal(ReachGoal):
         return f"ReachRectangleGoal(agent {self.human_agent_index}, {','.join(map(str, self.target_rect))})"
 
 
+@suggests_names()
 class ConditionGoal(PossibleGoal):
     """Of an agent a condition holds, such as ``InCells([(7, 3), (7, 4)])`` or ``Carries("key") & Facing("north")``.
 
@@ -193,6 +197,7 @@ def cells_of(goal: object) -> tuple[Rectangle, ...] | None:
     return (goal.target_rect,) if isinstance(goal, ReachGoal) else None
 
 
+@suggests_names()
 class ReachStatesGoal(PossibleGoal):
     """The world is in one of some numbered states; states are ``(step, number)``, as in an array world."""
 
@@ -267,6 +272,7 @@ class PossibleGoalSampler(ABC):
         return {**self.__dict__, "env": None, "world_model": None}
 
 
+@suggests_names()
 class TabularGoalGenerator(PossibleGoalGenerator):
     """A fixed list of goals, the same in every state; weights default to 1/n each."""
 
@@ -286,6 +292,7 @@ class TabularGoalGenerator(PossibleGoalGenerator):
         return _covers_world(self.goals, raise_on_error)
 
 
+@suggests_names()
 class TabularGoalSampler(PossibleGoalSampler):
     """Draws from a fixed list of goals. Probabilities are normalised and default to 1/n, weights default to 1."""
 
@@ -323,6 +330,7 @@ class TabularGoalSampler(PossibleGoalSampler):
         return _covers_world(self.goals, raise_on_error)
 
 
+@suggests_names()
 class DeterministicGoalGenerator(TabularGoalGenerator):
     """One goal, always."""
 
@@ -330,6 +338,7 @@ class DeterministicGoalGenerator(TabularGoalGenerator):
         super().__init__([goal], [weight], indexed)
 
 
+@suggests_names()
 class DeterministicGoalSampler(TabularGoalSampler):
     """One goal, always."""
 
@@ -400,6 +409,7 @@ class WorldGoalSampler(PossibleGoalSampler):
         return min(self.generator.weights)
 
 
+@suggests_names()
 def approx_integral_over_possible_goals(
     state: State,
     human_agent_index: int,

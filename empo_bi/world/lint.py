@@ -4,7 +4,7 @@ be pressed. Each is a warning, or an error with ``strict=True``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
@@ -113,8 +113,12 @@ _OTHER_NAMES = {"goals": "possible_goals", "steps": "max_steps", "horizon": "max
 
 def unknown_keys(source: WorldSource, known: Sequence[str]) -> list[str]:
     unknown = [str(key) for key in source.mapping if key not in (*known, "grid_size")]
-    hints = [f" Did you mean {_OTHER_NAMES[key]!r}?" if key in _OTHER_NAMES else did_you_mean(key, known) for key in unknown]
-    return [f"{source.place(key)}: unknown key.{hint}" for key, hint in zip(unknown, hints, strict=True)]
+    return [f"{source.place(key)}: unknown key.{meant_key(key, known)}" for key in unknown]
+
+
+def meant_key(key: str, known: Iterable[str]) -> str:
+    """A suggestion for an unknown key: what people often call a known one, or a near miss."""
+    return f" Did you mean {_OTHER_NAMES[key]!r}?" if key in _OTHER_NAMES else did_you_mean(key, known)
 
 
 def _size_mismatch(source: WorldSource, spec: WorldSpec) -> list[str]:
