@@ -30,7 +30,8 @@ from empo_bi.world.agent_fields import AgentFields
 from empo_bi.world.as_model import Model
 from empo_bi.world.attained import ignores_the_step
 from empo_bi.world.fields import StateFields
-from empo_bi.world.goals import ConditionGoal, ReachStatesGoal
+from empo_bi.world.conditions import Carries
+from empo_bi.world.goals import ConditionGoal, ReachStatesGoal, cells_of, place_problem
 from empo_bi.world.model import State
 from empo_bi.world.rectangles import rectangle
 
@@ -84,21 +85,28 @@ def agent_in(agent: int, area: Sequence[int]) -> FieldsEvent:
 @suggests_names()
 def door_open(cell: Sequence[int]) -> FieldsEvent:
     """The door on a cell is open."""
-    x, y = cell
+    x, y = _cell(cell)
     return FieldsEvent(partial(_is_open, (x, y)), f"door_open({(x, y)})")
 
 
 @suggests_names()
 def carries(agent: int, kind: str) -> FieldsEvent:
     """An agent has a thing of a kind in its hands: a key, a ball or a box."""
-    return FieldsEvent(partial(_carries, agent, kind), f"carries({agent}, {kind!r})")
+    return FieldsEvent(partial(_carries, agent, Carries(kind)), f"carries({agent}, {kind!r})")
 
 
 @suggests_names()
 def thing_gone(kind: str, cell: Sequence[int]) -> FieldsEvent:
     """What lies on a cell at the start (a block, rock, key, ball or box) does not lie there: it was pushed or taken away."""
-    x, y = cell
+    x, y = _cell(cell)
     return FieldsEvent(partial(_is_gone, kind, (x, y)), f"thing_gone({kind!r}, {(x, y)})")
+
+
+def _cell(cell: Sequence[int]) -> tuple[int, int]:
+    x, y, *_ = rectangle(cell)
+    if len(cell) != 2:
+        raise ValueError(f"{cell!r} is a rectangle; give one cell (x, y)")
+    return x, y
 
 
 # Functions of this module, not closures, so that events can be identified and sent to other processes.
@@ -112,8 +120,12 @@ def _is_open(cell: tuple[int, int], fields: StateFields) -> BoolArray:
     return fields.is_open(cell)
 
 
-def _carries(agent: int, kind: str, fields: StateFields) -> BoolArray:
-    return fields.carries(agent, kind)
+def _carries(agent: int, thing: Carries, fields: StateFields) -> BoolArray:
+    found = fields.carries(agent, thing.kind)
+    problem = thing.problem(fields.world.world_spec)
+    if problem is not None:
+        raise ValueError(f"carries({agent}, {thing.kind!r}): {problem}")
+    return found
 
 
 def _is_gone(kind: str, cell: tuple[int, int], fields: StateFields) -> BoolArray:
@@ -162,6 +174,9 @@ def stop_of(event: Event | None, model: Model) -> Stop | None:
 def _test_of_keys(event: Event, model: Model) -> KeyTest | None:
     """One look at many packed bodies, where that is all an event takes."""
     packed = model.packed
+    problem = place_problem(model.world, cells_of(event) or ())
+    if problem is not None:
+        raise ValueError(f"event {short_repr(event)}: {problem}")
     if isinstance(event, FieldsEvent):
         fields_of = model.fields
         if fields_of is None:

@@ -126,7 +126,7 @@ def rollout(world: GridWorld, prior: Any, policy: Any, seed: int) -> None:
         when = next((f"attained at step {state[0]}" for state in states if goal.is_achieved(state)), "not attained")
         print(f"human {human} wants {goal!r}: {when}")
     chosen = np.unique(np.linspace(0, len(states) - 1, MOST_FRAMES).round().astype(int))
-    print_side_by_side([f"step {i}\n{world.to_text(states[i])}".splitlines() for i in chosen])
+    print_side_by_side([f"step {i}\n{world.map_text(states[i])}".splitlines() for i in chosen])
     for agent in range(len(world.agents)):
         print(f"agent {agent}:", *(world.action_names[profile[agent]] for profile in profiles))
     print()
@@ -163,7 +163,7 @@ def main() -> None:
         world = load_world(options.world)
         steps = min(world.max_steps, MOST_STEPS) if options.steps is None else options.steps
         world = load_world(options.world, max_steps=min(steps, QUICK_STEPS) if options.quick else steps)
-        print(f"{world}\n\n{world.to_text()}\n\n{world.describe()}\n")
+        print(f"{world}\n\n{world.map_text()}\n\n{world.describe()}\n")
         estimate(world, options)
         with tempfile.TemporaryDirectory() as temporary:
             prior, Vh, policy, Vr, Vhe = solve(world, options, options.out or Path(temporary))

@@ -124,7 +124,7 @@ def test_the_batches_shown_in_the_docs_are_such_and_the_worked_example_is_the_on
 
 def test_the_map_shown_in_the_tutorial_is_the_world_loaded_there() -> None:
     tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    shown = empo_bi.load_world("asymmetric_freeing").to_text().replace("\n", "\n    ")
+    shown = empo_bi.load_world("asymmetric_freeing").map_text().replace("\n", "\n    ")
     assert shown in tutorial
 
 

@@ -150,7 +150,7 @@ def _content(world: MapWorld) -> Json:
         "purpose": _purpose(Path(spec.origin)),
         "width": spec.width,
         "height": spec.height,
-        "map": world.to_text().split("\n"),
+        "map": world.map_text().split("\n"),
         "steps": world.max_steps,
         "actions": world.action_names,
         "agents": agents,

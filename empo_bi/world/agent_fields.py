@@ -74,6 +74,6 @@ class AgentFields:
 
     def _known(self, agent: int) -> int:
         n = len(self.world.agents)
-        if not 0 <= index(agent) < n:
-            raise ValueError(f"agent {agent}; this world has agents 0 to {n - 1}")
+        if not hasattr(agent, "__index__") or not 0 <= index(agent) < n:
+            raise ValueError(f"agent {agent!r}; this world has agents 0 to {n - 1}")
         return index(agent)

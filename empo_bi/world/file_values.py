@@ -72,7 +72,7 @@ def map_rows(source: WorldSource, cells: str) -> list[str]:
         raise source.error(message=f"the key 'map' is missing{hint}; give the grid, {cells}")
     value, rows = source.mapping["map"], list[object]()
     if isinstance(value, str):
-        rows = [*value.strip().split("\n")]
+        rows = [*rows_of_text(value)]
     elif is_list(value) and value:
         rows = list(value)
     else:
@@ -90,6 +90,14 @@ def map_rows(source: WorldSource, cells: str) -> list[str]:
             )
         plain.append(row)
     return plain
+
+
+def rows_of_text(value: str) -> list[str]:
+    """The rows of a map that is one text; what ``to_text`` writes below a map, behind #, is not part of it."""
+    rows = value.strip().split("\n")
+    while len(rows) > 1 and rows[-1].lstrip().startswith("#"):
+        del rows[-1]
+    return rows
 
 
 def read_steps(source: WorldSource) -> int:

@@ -22,7 +22,7 @@ from empo_bi.world.conditions import Condition
 from empo_bi.world.goal_entries import GoalSpec
 from empo_bi.world.goal_names import checked_name
 from empo_bi.world.model import State
-from empo_bi.world.rectangles import Rectangle
+from empo_bi.world.rectangles import Rectangle, in_words
 
 
 class PossibleGoal(ABC):
@@ -66,16 +66,42 @@ class PossibleGoal(ABC):
         self.__dict__.update(state)
 
 
+def _checked_agent(agent: int, world: object) -> int:
+    """The number of an agent; that of an agent whom the world does not have is refused, if there is a world on a map."""
+    if operator.index(agent) < 0:
+        raise ValueError(f"human_agent_index={agent}; agents are numbered from 0")
+    spec = getattr(world, "world_spec", None)
+    if spec is not None and agent >= len(spec.agents):
+        raise ValueError(f"human_agent_index={agent}; this world has agents 0 to {len(spec.agents) - 1}")
+    return operator.index(agent)
+
+
+def place_problem(world: object, places: Sequence[Rectangle]) -> str | None:
+    """That places are all off the grid of a world on a map; None if some are on it, or if it is another kind of world."""
+    spec = getattr(world, "world_spec", None)
+    if spec is None or not places:
+        return None
+    if any(x1 < spec.width and y1 < spec.height and x2 >= 0 and y2 >= 0 for x1, y1, x2, y2 in places):
+        return None
+    what = " or ".join(in_words(place) for place in places[:3])
+    return f"{what} is off the grid, whose cells are 0,0 to {spec.width - 1},{spec.height - 1}"
+
+
 class ReachGoal(PossibleGoal):
-    """An agent is inside a rectangle of cells, corners included. Equality ignores ``index``."""
+    """An agent is inside a rectangle of cells, corners included. Equality ignores ``index``.
+
+    With a world on a map, an agent whom it does not have and cells off its grid are errors; a rectangle may stick out. (In a
+    world file, goals off the grid are warnings.)
+    """
 
     def __init__(self, world_model: Any, human_agent_index: int, target_rect: Sequence[int], index: int | None) -> None:
         super().__init__(world_model, index)
         x1, y1, x2, y2 = (int(value) for value in target_rect)
-        if human_agent_index < 0:
-            raise ValueError(f"human_agent_index={human_agent_index}; agents are numbered from 0")
-        self.human_agent_index = int(human_agent_index)
+        self.human_agent_index = _checked_agent(human_agent_index, world_model)
         self.target_rect = (min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+        problem = place_problem(world_model, [self.target_rect])
+        if problem is not None:
+            raise ValueError(problem)
 
     def is_achieved(self, state: State) -> int:
         x, y = state[1][self.human_agent_index][:2]
@@ -148,13 +174,11 @@ class ConditionGoal(PossibleGoal):
         super().__init__(world_model, index)
         if not isinstance(condition, Condition):
             raise TypeError(f"condition={short_repr(condition)}; give one, such as InCells([(3, 2)])")
-        if human_agent_index < 0:
-            raise ValueError(f"human_agent_index={human_agent_index}; agents are numbered from 0")
+        self.human_agent_index = _checked_agent(human_agent_index, world_model)
         spec = getattr(world_model, "world_spec", None)
         problem = None if spec is None else condition.problem(spec)
         if problem is not None:
             raise ValueError(f"{condition!r}: {problem}")
-        self.human_agent_index = int(human_agent_index)
         self.condition = condition
         self.name = None if name is None else checked_name(name)
         self._freeze()
@@ -385,10 +409,11 @@ class WorldGoalGenerator(PossibleGoalGenerator):
 
 
 def _goal_of(world: object, agent: int, goal: GoalSpec, i: int) -> PossibleGoal:
-    if goal.is_cell:
-        return ReachCellGoal(world, agent, goal.rectangle[:2], i)
-    if goal.is_rectangle:
-        return ReachRectangleGoal(world, agent, goal.rectangle, i)
+    if goal.is_cell or goal.is_rectangle:
+        is_cell, area = goal.is_cell, goal.rectangle
+        reach = ReachCellGoal(None, agent, area[:2], i) if is_cell else ReachRectangleGoal(None, agent, area, i)
+        object.__setattr__(reach, "env", world)  # later, since cells off the grid are no more than warnings in files
+        return reach
     return ConditionGoal(world, agent, goal.condition, goal.name, i)
 
 

@@ -182,12 +182,11 @@ class GridWorld(MapWorld):
 
         return places_that_differ(state, other)
 
-    def to_text(self, state: GridState | None = None) -> str:
-        """The map of a state (by default the current one) in the two-letter codes of world files.
-
-        It does not show directions, carried items, flags, and what is under agents and things; :meth:`describe` does.
-        """
+    def map_text(self, state: GridState | None = None) -> str:
         return text.draw(self.world_spec, self._shown_state(state))
+
+    def notes(self, state: GridState | None = None) -> list[str]:
+        return text.notes(self.world_spec, self._shown_state(state))
 
     def describe(self, state: GridState | None = None) -> str:
         """A state in words: where agents are and look, what they carry, things, doors and switches; all but the step."""

@@ -359,13 +359,25 @@ class MapWorld(Displayed, PackedWorld):
         """Cells, row by row, that may look different in two states; all of them where a kind of world knows no better."""
         return every_place(self.width, self.height)
 
-    @abstractmethod
     def to_text(self, state: MapState | None = None) -> str:
-        """The map of a state (by default the current one), as in world files."""
+        """The map of a state (by default the current one) as in world files; below it, behind #, what a map does not show.
+
+        States that differ in anything but the step have different texts. ``load_world`` reads them as maps again, and ignores
+        what stands below; :meth:`map_text` leaves it out.
+        """
+        return "\n".join([self.map_text(state), *(f"# {note}" for note in self.notes(state))])
+
+    @abstractmethod
+    def map_text(self, state: MapState | None = None) -> str:
+        """The rows of the map of a state (by default the current one), as in world files, with what each cell shows."""
+
+    @abstractmethod
+    def notes(self, state: MapState | None = None) -> list[str]:
+        """What :meth:`map_text` does not show of a state."""
 
     @abstractmethod
     def describe(self, state: MapState | None = None) -> str:
-        """A state in words: where agents are, and whatever the map does not show."""
+        """A state in words, all of it but the step: states that differ in anything else have different words."""
 
     def _shown_state(self, state: MapState | None) -> MapState:
         if state is None:

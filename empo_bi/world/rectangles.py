@@ -14,7 +14,10 @@ Rectangle = tuple[int, int, int, int]
 
 def rectangle(area: Sequence[int]) -> Rectangle:
     """A cell (x, y), or a rectangle (x1, y1, x2, y2) with its corners in any order, as x1 <= x2, y1 <= y2."""
-    numbers = [index(number) for number in area]
+    try:
+        numbers = [index(number) for number in area]
+    except TypeError:
+        raise TypeError(f"{area!r}; give whole numbers: a cell (x, y), or a rectangle (x1, y1, x2, y2)") from None
     if len(numbers) not in (2, 4):
         raise ValueError(f"{area!r}; give a cell (x, y), or a rectangle (x1, y1, x2, y2)")
     x1, y1, x2, y2 = numbers * (4 // len(numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -40,6 +41,39 @@ def _ground(cell: CellCode) -> str:
     return _CODE_OF[cell]
 
 
+def notes(spec: WorldSpec, state: GridState) -> list[str]:
+    """What the map of a state does not show: where agents look and what they carry, what lies under something, switches."""
+    _, agents, mobile, mutable = state
+    found = [_agent_note(spec, i, entry) for i, entry in enumerate(agents)]
+    seen: dict[tuple[int, int], int] = Counter((entry[0], entry[1]) for entry in agents)
+    hidden = []
+    for entry in reversed(mobile):  # the last one on a cell is drawn, unless an agent stands there
+        kind, x, y, *colour = entry
+        if seen[x, y]:
+            hidden.append(f"{' '.join((*colour, kind))} at {x},{y}")
+        seen[x, y] += 1
+    found += [f"beneath: {'; '.join(reversed(hidden))}"] if hidden else []
+    words = [_object_words(spec, entry) for entry in mutable if entry[0] not in ("door", "bush") or seen[entry[1], entry[2]]]
+    return found + ([f"the map: {'; '.join(words)}"] if words else [])
+
+
+def _agent_note(spec: WorldSpec, i: int, entry: tuple[Any, ...]) -> str:
+    """``human 0 at 1,1 faces east, carries a red key``."""
+    return f"{_role(spec, i)} {i} at {entry[0]},{entry[1]} faces {DIRECTION_NAMES[entry[2]]}{_burdens(spec, entry)}"
+
+
+def _role(spec: WorldSpec, i: int) -> str:
+    return "human" if i in spec.humans else "robot" if i in spec.robots else "agent"
+
+
+def _burdens(spec: WorldSpec, entry: tuple[Any, ...]) -> str:
+    """What an agent carries, and what holds it."""
+    _, _, _, terminated, _, paused, kind, colour, forced = entry
+    carried = f", carries a {colour} {kind}" if kind else ""
+    held = (", terminated" if terminated else "") + (", paused" if paused else "")
+    return carried + held + (f", has to do {spec.actions[forced].name.lower()} next" if forced is not None else "")
+
+
 def describe_state(spec: WorldSpec, state: GridState) -> str:
     """A state in words, all of it but the step: a line for each agent, one for things that lie about, one for what changes.
 
@@ -55,17 +89,11 @@ def describe_state(spec: WorldSpec, state: GridState) -> str:
 
 def _agent_lines(spec: WorldSpec, state: GridState) -> list[str]:
     """Of each agent its cell and direction, what it carries, and what holds it."""
-    lines = []
-    for i, (agent, entry) in enumerate(zip(spec.agents, state[1], strict=True)):
-        x, y, direction, terminated, _, paused, kind, colour, forced = entry
-        role = "human" if agent.is_human else "robot" if agent.is_robot else "agent"
-        line = f"{role} {i} ({agent.colour}) at {x},{y} facing {DIRECTION_NAMES[direction]}"
-        line += f", carries a {colour} {kind}" if kind else ""
-        line += ", terminated" if terminated else ""
-        line += ", paused" if paused else ""
-        line += f", has to do {spec.actions[forced].name.lower()} next" if forced is not None else ""
-        lines.append(line)
-    return lines
+    return [
+        f"{_role(spec, i)} {i} ({agent.colour}) at {x},{y} facing {DIRECTION_NAMES[direction]}{_burdens(spec, entry)}"
+        for i, (agent, entry) in enumerate(zip(spec.agents, state[1], strict=True))
+        for x, y, direction in [entry[:3]]
+    ]
 
 
 def _object_words(spec: WorldSpec, entry: tuple[Any, ...]) -> str:

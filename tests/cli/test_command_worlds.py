@@ -53,7 +53,7 @@ def test_the_list_in_json_is_that_of_the_package() -> None:
 def test_a_description_has_map_agents_actions_goals_horizon_and_purpose() -> None:
     world = load_world("asymmetric_freeing", max_steps=7)
     shown = invoke("worlds", "describe", "asymmetric_freeing", "--steps", 7).stdout
-    assert world.to_text().replace("\n", "\n    ") in shown
+    assert world.map_text().replace("\n", "\n    ") in shown
     assert world.describe() in shown
     assert "horizon 7" in shown
     assert "0 still, 1 left, 2 right, 3 forward" in shown
@@ -64,7 +64,7 @@ def test_a_description_has_map_agents_actions_goals_horizon_and_purpose() -> Non
 def test_a_description_in_json_agrees_with_the_world() -> None:
     world = load_world("asymmetric_freeing")
     found = json_of("worlds", "describe", "asymmetric_freeing")
-    assert found["map"] == world.to_text().split("\n")
+    assert found["map"] == world.map_text().split("\n")
     assert found["actions"] == world.action_names
     assert (found["steps"], found["states"], len(found["goals"])) == (15, 70_333, 18)
     assert [agent["agent"] for agent in found["agents"] if agent["role"] == "human"] == world.human_agent_indices

@@ -16,7 +16,7 @@ from oracle.gridworld import parse
 from planning_worlds import At, Places, Ring, TwoSteps
 
 import empo_bi
-from empo_bi import Params, Solution, events, first_of, load_world, probability_by_time, solve, worlds
+from empo_bi import Params, Solution, events, first_of, goals, load_world, probability_by_time, solve, worlds
 from empo_bi.world.fields import StateFields
 
 EXACT: dict[str, Any] = {"precision": "float64", "progress": False}
@@ -430,6 +430,13 @@ def test_both_phases_are_needed() -> None:
         (events.agent_in(3, (2, 2)), "agents 0 to 2"),
         (events.agent_in(0, (20, 2)), r"cell \(20, 2\) is off the grid; give x from 0 to 8"),
         (events.agent_in(0, (1, 7, 2, 9)), r"rectangle \(1, 7, 2, 9\) is off the grid"),
+        (events.agent_in("0", (2, 2)), "agent '0'; this world has agents 0 to 2"),  # type: ignore[arg-type]
+        (events.carries(7, "key"), "agent 7; this world has agents 0 to 2"),
+        (events.carries(0, "key"), "there is no key in this world"),
+        (events.door_open((20, 2)), r"no door on cell \(20, 2\); the doors of this world are on no cell"),
+        (goals.ReachCellGoal(None, 0, (20, 2)), "event ReachCellGoal.* 20,2 is off the grid, whose cells are 0,0 to 8,5"),
+        (goals.ReachCellGoal(None, 3, (2, 2)), "agents 0 to 2"),
+        (goals.ConditionGoal(None, 0, goals.InCells([(20, 2)])), "20,2 is off the grid"),
         (events.by_fields(lambda fields: fields.direction(0)), "int64 of shape .* expected one boolean each"),
         (events.by_fields(lambda fields: True), "expected one boolean each"),
         (7, "7 is not an event"),
@@ -444,6 +451,12 @@ def test_events_that_cannot_be(event: Any, message: str) -> None:
 def test_areas_are_cells_or_rectangles() -> None:
     with pytest.raises(ValueError, match="give a cell"):
         events.agent_in(0, (1, 2, 3))
+    with pytest.raises(TypeError, match="give whole numbers: a cell"):
+        events.agent_in(0, "kitchen")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"is a rectangle; give one cell \(x, y\)"):
+        events.door_open((1, 2, 3, 4))
+    with pytest.raises(ValueError, match="Did you mean 'key'"):
+        events.carries(0, "keys")
 
 
 def test_fields_are_those_of_gridworlds() -> None:

@@ -413,8 +413,9 @@ def test_numbers_that_are_no_densities_are_refused() -> None:
 def test_text_words_and_pictures_show_a_state() -> None:
     world = load_world(SMALL)
     state = (1, ((1, 0), (2, 0)), (0, 1, 0, 0, 0, 1))
-    assert world.to_text(state) == ".  Ro Hu\n.  .  01"
-    assert world.describe(state) == "robot 0 at 1,0 on density 1\nhuman 1 at 2,0 on density 0"
+    assert world.map_text(state) == ".  Ro Hu\n.  .  01"
+    assert world.to_text(state) == ".  Ro Hu\n.  .  01\n# robot 0 at 1,0 on density 1\n# human 1 at 2,0"
+    assert world.describe(state) == "robot 0 at 1,0 on density 1\nhuman 1 at 2,0 on density 0\ndensity changed at 1,0 to 1"
     picture = world.render(state, tile=16)
     assert (picture.shape, picture.dtype) == ((32, 48, 3), np.uint8)
     assert not np.array_equal(picture, world.render(tile=16))

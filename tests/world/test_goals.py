@@ -24,6 +24,7 @@ from empo_bi import (
     TabularGoalSampler,
     approx_integral_over_possible_goals,
 )
+from empo_bi.goals import ConditionGoal, Facing
 
 WORLD = {"map": walled("Ay .. Ae"), "max_steps": 5, "possible_goals": ["1,1", "2,1", {"goal": "1,1,3,1", "weight": 2}]}
 
@@ -154,8 +155,8 @@ def test_blocks_of_packed_states_attain_what_their_tuples_attain(mapping: dict[s
     for _ in range(4):
         key_SW = np.unique(world.expand(key_SW[:40], rng.integers(world.action_space.n, size=(4, n))).key_KW, axis=0)
     goals: list[PossibleGoal] = [FacesWest(agent) for agent in range(n)]
-    goals += [ReachCellGoal(world, agent, rng.integers(-1, 6, size=2)) for agent in range(n)]
-    goals += [ReachRectangleGoal(world, agent, rng.integers(-1, 6, size=4)) for agent in range(n)]
+    goals += [ReachCellGoal(None, agent, rng.integers(-1, 6, size=2)) for agent in range(n)]
+    goals += [ReachRectangleGoal(None, agent, rng.integers(-1, 6, size=4)) for agent in range(n)]
     states = world.decode(4, key_SW)
     expected = np.array([[goal.is_achieved(state) for goal in goals] for state in states], dtype=bool)
     assert np.array_equal(world.attainment(4, key_SW, goals), expected.reshape(len(states), len(goals)))
@@ -164,8 +165,23 @@ def test_blocks_of_packed_states_attain_what_their_tuples_attain(mapping: dict[s
 def test_a_goal_of_an_agent_that_is_not_there_is_an_error(world: GridWorld) -> None:
     with pytest.raises(ValueError, match="agents are numbered from 0"):
         ReachCellGoal(world, -1, (1, 1))
+    with pytest.raises(ValueError, match="human_agent_index=2; this world has agents 0 to 1"):
+        ReachCellGoal(world, 2, (1, 1))
+    with pytest.raises(ValueError, match="human_agent_index=2; this world has agents 0 to 1"):
+        ConditionGoal(world, 2, Facing("north"))
     with pytest.raises(ValueError, match="this world has agents 0 to 1"):
-        world.attainment(0, world.initial_key, [ReachCellGoal(world, 2, (1, 1))])
+        world.attainment(0, world.initial_key, [ReachCellGoal(None, 2, (1, 1))])
+
+
+def test_a_goal_off_the_grid_of_its_world_is_an_error(world: GridWorld) -> None:
+    with pytest.raises(ValueError, match="40,1 is off the grid, whose cells are 0,0 to 4,2"):
+        ReachCellGoal(world, 0, (40, 1))
+    with pytest.raises(ValueError, match="-3,0 to -1,9 is off the grid"):
+        ReachRectangleGoal(world, 0, (-1, 0, -3, 9))
+    assert ReachRectangleGoal(world, 0, (3, 1, 40, 40)).target_rect == (3, 1, 40, 40)  # some of it is there
+    assert ReachCellGoal(None, 0, (40, 1)).target_pos == (40, 1)  # who knows
+    in_a_file = load_quietly({**world.mapping, "possible_goals": ["1,1", "40,1"]})  # where it is a warning
+    assert in_a_file.possible_goal_generator.goals_of(0)[1].env is in_a_file
 
 
 def test_a_subclass_with_its_own_idea_of_being_achieved_is_asked(world: GridWorld) -> None:

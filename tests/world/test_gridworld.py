@@ -26,9 +26,10 @@ from empo_bi import (
     InvalidStateError,
     WorldModel,
     WorldTooLargeError,
-    enumerate_dag,
     load_world,
+    worlds,
 )
+from empo_bi.world.map_world import MapWorld
 from empo_bi.world.pettingzoo import ParallelGridWorld
 
 CONTEST = {"map": walled("Ay .. Ae / Un .. Un"), "orientations": ["e", "w"], "max_steps": 4}
@@ -462,13 +463,54 @@ def test_the_parallel_wrapper_refuses_missing_actions_and_steps_after_the_end(co
         env.step({"human_0": 0, "robot_1": 1})
 
 
-@pytest.mark.parametrize(
-    "name", ["one_key_two_rooms", "remote_control", "pause_and_resume", "revolving_wall", "thicket", "full_hands"]
-)
-def test_states_that_differ_have_different_words(name: str) -> None:
-    world = load_quietly(name, max_steps=3)
-    states = enumerate_dag(world, progress=False).states(3)
-    assert len({world.describe(state) for state in states}) == len(states) > 20
+def some_states(world: MapWorld, n_levels: int, seed: int = 0) -> list[Any]:
+    """States of a few levels, as if on one: up to 100 of each are expanded by some random profiles."""
+    rng, key_SW = np.random.default_rng(seed), world.initial_key
+    for _ in range(n_levels):
+        chosen = key_SW[rng.permutation(len(key_SW))[:100]]
+        profiles = rng.integers(world.action_space.n, size=(6, len(world.agents)))
+        key_SW = np.unique(np.concatenate([key_SW, world.expand(chosen, profiles).key_KW]), axis=0)
+    return world.decode(1, key_SW[:1000])
+
+
+def check_looks(world: MapWorld, states: list[Any]) -> None:
+    assert len({world.describe(state) for state in states}) == len(states)
+    assert len({world.to_text(state) for state in states}) == len(states)
+
+
+@pytest.mark.parametrize("name", worlds.available())
+def test_states_that_differ_have_different_words_and_texts(name: str) -> None:
+    world = load_quietly(name, max_steps=9)
+    states = some_states(world, 4)
+    assert len(states) > 10
+    check_looks(world, states)
+
+
+@settings(max_examples=40, deadline=None)
+@given(random_worlds(), st.integers(0, 2**32))
+def test_states_that_differ_look_different_whatever_is_in_a_world(mapping: dict[str, Any], seed: int) -> None:
+    world = load_quietly(mapping)
+    check_looks(world, some_states(world, 5, seed))
+    again = load_quietly({**mapping, "map": world.to_text()})  # what stands below the map is ignored
+    assert again.world_spec.cells == world.world_spec.cells
+
+
+def test_the_text_of_a_state_shows_what_is_under_things_in_hands_and_where_agents_look() -> None:
+    world = load_quietly({"map": walled("Ay Kr Lr"), "max_steps": 9, "action_class": "ObjectActions"})
+    names = world.action_names
+    assert world.to_text().splitlines()[1:] == ["We Ay Kr Lr We", "We We We We We", "# human 0 at 1,1 faces east"]
+    state = world.initial_state()
+    for action in ("pickup", "forward", "toggle", "forward"):
+        ((_, state),) = world.transition_probabilities(state, [names.index(action)])
+    assert world.to_text(state).splitlines()[1:] == [
+        "We .. .. Ay We",
+        "We We We We We",
+        "# human 0 at 3,1 faces east, carries a red key",
+        "# the map: open red door at 3,1",
+    ]
+    for action in ("left", "left", "drop"):
+        ((_, state),) = world.transition_probabilities(state, [names.index(action)])
+    assert world.to_text(state).splitlines()[1] == "We .. Kr Ay We"
 
 
 def test_words_tell_of_doors_things_and_switches() -> None:

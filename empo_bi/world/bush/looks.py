@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from empo_bi.world.bush.spec import HUMAN, ROBOT, BushSpec, density_code
+from empo_bi.world.bush.spec import HUMAN, ROBOT, BushSpec, Player, density_code
 from empo_bi.world.row_codec import MapState
 from empo_bi.world.shapes import (
     COLOURS,
@@ -37,14 +37,30 @@ def draw(spec: BushSpec, state: MapState) -> str:
     return "\n".join(" ".join(code.ljust(wide) for code in row).rstrip() for row in rows)
 
 
-def describe_players(spec: BushSpec, state: MapState) -> str:
-    """One line for each player: its cell, and the density there."""
+def notes(spec: BushSpec, state: MapState) -> list[str]:
+    """What the map of a state does not show: who is who, and bushes in the cells of players."""
     _, positions, densities = state
     lines = []
     for i, (player, (x, y)) in enumerate(zip(spec.agents, positions, strict=True)):
-        role = "robot" if player.is_robot else "human"
-        lines.append(f"{role} {i} at {x},{y} on density {densities[y * spec.width + x]}")
-    return "\n".join(lines)
+        density = densities[y * spec.width + x]
+        lines.append(f"{_role(player)} {i} at {x},{y}" + (f" on density {density}" if density else ""))
+    return lines
+
+
+def describe_state(spec: BushSpec, state: MapState) -> str:
+    """One line for each player: its cell, and the density there; and one for bushes that are not as at the start."""
+    _, positions, densities = state
+    lines = []
+    for i, (player, (x, y)) in enumerate(zip(spec.agents, positions, strict=True)):
+        lines.append(f"{_role(player)} {i} at {x},{y} on density {densities[y * spec.width + x]}")
+    pairs = zip(spec.densities, densities, strict=True)
+    changed = [(n, new) for n, (old, new) in enumerate(pairs) if old != new]
+    thinned = "; ".join(f"{n % spec.width},{n // spec.width} to {new}" for n, new in changed)
+    return "\n".join([*lines, *([f"density changed at {thinned}"] if changed else [])])
+
+
+def _role(player: Player) -> str:
+    return "robot" if player.is_robot else "human"
 
 
 def cells_of(spec: BushSpec, state: MapState, places: Iterable[Place] | None = None) -> dict[Place, Cell]:

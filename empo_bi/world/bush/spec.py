@@ -19,6 +19,7 @@ from empo_bi.world.file_values import (
     read_metadata,
     read_steps,
     real,
+    rows_of_text,
     tell,
     whole,
 )
@@ -118,7 +119,7 @@ def is_bush_world(mapping: Mapping[str, Any]) -> bool:
     if "B" in mapping or "fill_density" in mapping:
         return True
     value = mapping.get("map")
-    rows = value.split("\n") if isinstance(value, str) else value if is_list(value) else ()
+    rows = rows_of_text(value) if isinstance(value, str) else value if is_list(value) else ()
     found = [row.split() if isinstance(row, str) else row if is_list(row) else () for row in rows]
     return any(code == HUMAN or _is_density(code) for row in found for code in row)
 

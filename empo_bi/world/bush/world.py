@@ -100,17 +100,21 @@ class BushWorld(MapWorld):
 
         return places_that_differ(self.world_spec, state, other)
 
-    def to_text(self, state: MapState | None = None) -> str:
-        """The map of a state (by default the current one) as in files; a player hides the density of its cell."""
+    def map_text(self, state: MapState | None = None) -> str:
         from empo_bi.world.bush.looks import draw
 
         return draw(self.world_spec, self._shown_state(state))
 
-    def describe(self, state: MapState | None = None) -> str:
-        """One line for each player: its cell, and the density there."""
-        from empo_bi.world.bush.looks import describe_players
+    def notes(self, state: MapState | None = None) -> list[str]:
+        from empo_bi.world.bush.looks import notes
 
-        return describe_players(self.world_spec, self._shown_state(state))
+        return notes(self.world_spec, self._shown_state(state))
+
+    def describe(self, state: MapState | None = None) -> str:
+        """One line for each player: its cell, and the density there; and one for bushes that are not as at the start."""
+        from empo_bi.world.bush.looks import describe_state
+
+        return describe_state(self.world_spec, self._shown_state(state))
 
 
 class BushFields(AgentFields):
