@@ -7,6 +7,7 @@ from . import events as events
 from . import goals as goals
 from . import testing as testing
 from . import worlds as worlds
+from .advice.advise import advise as advise
 from .batch.batch import run_batch as run_batch
 from .compat import compute_human_policy_prior as compute_human_policy_prior
 from .compat import compute_robot_policy as compute_robot_policy

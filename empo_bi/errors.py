@@ -7,6 +7,7 @@ a caller would expect, so ``except ValueError`` keeps working.
 from __future__ import annotations
 
 __all__ = [
+    "AdviceWarning",
     "BatchFileError",
     "ClusterError",
     "DamagedStoreError",
@@ -136,3 +137,7 @@ class StoreNotFoundError(StoreError, FileNotFoundError):
 
 class WorldWarning(UserWarning):
     """Something in a world file is probably a mistake; with ``strict=True`` it is a :class:`WorldFileError`."""
+
+
+class AdviceWarning(UserWarning):
+    """What was solved is probably not what was meant; ``empo_bi.advise`` and ``empo-bi check`` say more."""

@@ -29,8 +29,8 @@ from empo_bi.types import BoolArray, IndexArray, KeyArray
 from empo_bi.world.agent_fields import AgentFields
 from empo_bi.world.as_model import Model
 from empo_bi.world.attained import ignores_the_step
-from empo_bi.world.fields import StateFields
 from empo_bi.world.conditions import Carries
+from empo_bi.world.fields import StateFields
 from empo_bi.world.goals import ConditionGoal, ReachStatesGoal, cells_of, place_problem
 from empo_bi.world.model import State
 from empo_bi.world.rectangles import rectangle

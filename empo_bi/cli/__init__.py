@@ -12,7 +12,20 @@ from empo_bi._version import __version__
 from empo_bi.cli.exits import EXIT_CODES
 from empo_bi.cli.group import LazyGroup
 
-COMMANDS = ("worlds", "plan", "solve", "batch", "show", "rollout", "report", "export", "verify", "pack", "completion")
+COMMANDS = (
+    "worlds",
+    "check",
+    "plan",
+    "solve",
+    "batch",
+    "show",
+    "rollout",
+    "report",
+    "export",
+    "verify",
+    "pack",
+    "completion",
+)
 
 
 @click.group(cls=LazyGroup, modules=COMMANDS, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,6 +37,7 @@ def cli() -> None:
     Examples:
       empo-bi worlds                                  # list the shipped worlds
       empo-bi worlds describe asymmetric_freeing      # its map, agents and goals
+      empo-bi check my_world.yaml                     # probable mistakes: colours, goals, horizon, parameters
       empo-bi plan asymmetric_freeing --steps 20,40   # predict states, memory and time
       empo-bi solve asymmetric_freeing --steps 12     # solve both phases; print the robot's first move
       empo-bi solve my_world.yaml --out runs/mine     # keep results on disk; resume if interrupted

@@ -22,7 +22,7 @@ DEBUG = "EMPO_BI_DEBUG"
 EXIT_CODES = f"""\b
 Exit codes:
   {FINE}    success
-  {NO}    the answer is no: damage was found, or nothing fits
+  {NO}    the answer is no: damage or probable mistakes were found, or nothing fits
   {WRONG_INPUT}    wrong usage or input: an option, a world, a folder with other content
   {UNFINISHED}    a run could not be finished: memory, disk, a damaged or locked store
   {INTERRUPTED}  interrupted by Ctrl-C

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
+import warnings
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +28,7 @@ from empo_bi.cli.common import (
 from empo_bi.cli.output import echo, print_json
 from empo_bi.cli.scale import Comparison, next_steps, place_of_results
 from empo_bi.cli.values import Compression, Pairs, Size
+from empo_bi.errors import AdviceWarning
 
 if TYPE_CHECKING:
     from empo_bi.problem.params import Params
@@ -142,7 +144,9 @@ def _solved(
 
     profiler = False if profile is None else MemoryProfiler(profile[0], limit=profile[1])
     monitor = MemoryMonitor(min_free, verbose=bool(options["progress"]))
-    with as_usage_errors():
+    with as_usage_errors(), warnings.catch_warnings():
+        if not options["progress"]:
+            warnings.simplefilter("ignore", AdviceWarning)
         return solved(world, params, monitor=monitor, memory_profile=profiler, **options)
 
 

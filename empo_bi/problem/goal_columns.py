@@ -161,9 +161,14 @@ class GoalColumns(Columns):
 
     # --- attainment ---------------------------------------------------------------------------------------------------
 
+    @property
+    def is_known_by_body(self) -> bool:
+        """Whether goals are compiled and do not look at the step, so that one look at each body tells everything."""
+        return self.dag.model.packed is not None and self._fixed.ignore_the_step
+
     def attained(self, t: int, place_M: IndexArray | None = None) -> ByteArray:
         """One bit per column for each state of level ``t``, or for those at some places: (S, ceil(X / 8)), lowest first."""
-        if self.dag.model.packed is not None and self._fixed.ignore_the_step:
+        if self.is_known_by_body:
             body_S = self._blocks.bodies(t)
             return self._of_bodies()[body_S if place_M is None else body_S[place_M]]
         bits = self._by_level.pop(t, None)

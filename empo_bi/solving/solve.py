@@ -17,6 +17,7 @@ from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.compilation import quiet_unless_shown
 from empo_bi.solving.argument_checks import check_sequence_of
+from empo_bi.solving.mistakes import warn_of_mistakes
 from empo_bi.solving.options import Roles, Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.world.model import World
@@ -125,6 +126,8 @@ def solve(
     sets = [given] if is_single or not hasattr(given, "__iter__") else list(given)
     check_sequence_of(sets, Params)
     solutions = pipeline_for(world, sets, options).solutions()
+    if options.get("start") is None and options.get("stop") is None:
+        warn_of_mistakes(solutions, robots_are_given=options.get("robot_agent_indices") is not None)
     return solutions[0] if is_single else solutions
 
 

@@ -362,7 +362,7 @@ class MapWorld(Displayed, PackedWorld):
     def to_text(self, state: MapState | None = None) -> str:
         """The map of a state (by default the current one) as in world files; below it, behind #, what a map does not show.
 
-        States that differ in anything but the step have different texts. ``load_world`` reads them as maps again, and ignores
+        States that differ in anything but the step have different texts. ``load_world`` reads them as maps again, ignoring
         what stands below; :meth:`map_text` leaves it out.
         """
         return "\n".join([self.map_text(state), *(f"# {note}" for note in self.notes(state))])
