@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from empo_bi.advice.dawdling import about_pace
 from empo_bi.advice.hints import Case, Hint, about_goals, about_movement, about_roles, agents_in_words, notes_on_goals
@@ -76,10 +76,9 @@ def advise(
 
     Examples
     --------
-    >>> from empo_bi import load_world
-    >>> hall = load_world("basics/first_steps", max_steps=1)
-    >>> for hint in advise(hall, Params(gamma_h=0.95, beta_h=50)).hints:
-    ...     print(hint)
+    >>> for hint in advise("basics/first_steps").hints:
+    ...     print(hint.about, "|", hint.remedy)
+    parameters | With gamma_h=0.95 and beta_h=50 they do not
     """
     check_kind("params", params, Params)
     check_flags(phase_2=phase_2)
@@ -104,9 +103,9 @@ def advise(
     return Advice(model.title, agents_in_words(model, humans, robots), examined, hints, notes_on_goals(case))
 
 
-def _loaded(world: Any) -> tuple[World, list[Hint]]:
+def _loaded(world: World | str) -> tuple[World, list[Hint]]:
     """A world, and what is probably wrong in its file."""
-    if not isinstance(world, str | dict) and not hasattr(world, "__fspath__"):
+    if not isinstance(world, str | os.PathLike | Mapping):
         return world, []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WorldWarning)

@@ -35,8 +35,8 @@ def about_pace(case: Case, params: Params, generator: GoalGenerator | None) -> t
     better = [params.replace(**changes) for changes in _BETTER]
     for changes, solution in zip(_BETTER, _solved(case, better, generator), strict=True):
         if not dawdling(eagerness(solution), _RATIO):
-            values = ", ".join(f"{name}={value:g}" for name, value in changes.items())
-            return [Hint("parameters", _in_words(case, params, now, slow), f"They do not with {values}")], examined
+            values = " and ".join(f"{name}={value:g}" for name, value in changes.items())
+            return [Hint("parameters", _in_words(case, params, now, slow), f"With {values} they do not")], examined
     return [], examined  # what they do at first does not matter, with whatever parameters
 
 

@@ -6,13 +6,13 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from empo_bi.runtime.wording import did_you_mean, near_misses, short_repr
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def suggests_names(
@@ -35,7 +35,7 @@ def suggests_names(
         known = [*_keywords(function), *also]
 
         @functools.wraps(function)
-        def checked(*args: Any, **options: Any) -> Any:
+        def checked(*args: object, **options: object) -> object:
             for wrong in options:
                 if wrong not in known:
                     raise TypeError(unexpected_keyword(name, wrong, options[wrong], known, elsewhere or {}))
@@ -61,7 +61,7 @@ def _suggest_for_constructor(cls: type, elsewhere: Mapping[str, str] | None) -> 
     cls.__init__ = suggests_names(elsewhere=elsewhere, called=cls.__name__)(cls.__init__)  # type: ignore[misc]
 
 
-def _keywords(function: Callable[..., Any]) -> list[str]:
+def _keywords(function: Callable[..., object]) -> list[str]:
     """Parameters that can be given by name."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     found = [name for name, about in inspect.signature(function).parameters.items() if about.kind in by_name]

@@ -15,6 +15,8 @@ from empo_bi.world.spec import WorldSpec
 _CODE_OF = {meaning: code for code, meaning in reversed(CELL_CODES.items())} | {CellCode(Kind.KILL_BUTTON): "Ki"}
 _LETTER_OF = {name: letter for letter, name in COLOURS.items()}
 
+Entry = tuple[Any, ...]  # of a state: an agent, or an object
+
 
 def draw(spec: WorldSpec, state: GridState) -> str:
     """The rows of the map in a state: what every cell shows (C12), with the current state of doors and bushes."""
@@ -57,7 +59,7 @@ def notes(spec: WorldSpec, state: GridState) -> list[str]:
     return found + ([f"the map: {'; '.join(words)}"] if words else [])
 
 
-def _agent_note(spec: WorldSpec, i: int, entry: tuple[Any, ...]) -> str:
+def _agent_note(spec: WorldSpec, i: int, entry: Entry) -> str:
     """``human 0 at 1,1 faces east, carries a red key``."""
     return f"{_role(spec, i)} {i} at {entry[0]},{entry[1]} faces {DIRECTION_NAMES[entry[2]]}{_burdens(spec, entry)}"
 
@@ -66,7 +68,7 @@ def _role(spec: WorldSpec, i: int) -> str:
     return "human" if i in spec.humans else "robot" if i in spec.robots else "agent"
 
 
-def _burdens(spec: WorldSpec, entry: tuple[Any, ...]) -> str:
+def _burdens(spec: WorldSpec, entry: Entry) -> str:
     """What an agent carries, and what holds it."""
     _, _, _, terminated, _, paused, kind, colour, forced = entry
     carried = f", carries a {colour} {kind}" if kind else ""
@@ -96,7 +98,7 @@ def _agent_lines(spec: WorldSpec, state: GridState) -> list[str]:
     ]
 
 
-def _object_words(spec: WorldSpec, entry: tuple[Any, ...]) -> str:
+def _object_words(spec: WorldSpec, entry: Entry) -> str:
     """``locked green door at 1,2``, ``pause switch at 3,1 (on, disabled)``, ...; what is as usual is not said."""
     kind, x, y, *flags = entry
     if kind == "door":

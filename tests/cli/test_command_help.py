@@ -99,7 +99,7 @@ def test_a_command_that_does_not_exist_is_guessed() -> None:
     done = invoke("slove", "asymmetric_freeing")
     assert done.exit_code == 2
     assert "Did you mean 'solve'?" in done.stderr
-    assert "Commands: worlds, plan" in invoke("xyzzy").stderr
+    assert "Commands: worlds, check, plan" in invoke("xyzzy").stderr
 
 
 def test_the_page_names_every_command_and_every_option_of_solve() -> None:
