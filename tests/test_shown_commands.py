@@ -55,7 +55,7 @@ def test_the_commands_of_the_readme_run_and_print_what_it_says(tmp_path: Path, m
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = shown_commands(ROOT / "README.md")
-    assert {shlex.split(line)[1] for line in commands} == {"worlds", "plan", "solve", "show", "verify", "batch"}
+    assert {shlex.split(line)[1] for line in commands} == {"worlds", "check", "plan", "solve", "show", "verify", "batch"}
     for line in commands:
         words = shlex.split(line)[1:]
         done = invoke(
