@@ -170,7 +170,7 @@ def test_commands_take_bush_worlds(tmp_path: Path) -> None:
     assert (found["B"], found["map"], found["actions"][-1]) == (2, ["Ro 01 Hu"], "pass")
     assert found["agents"][0] == {"agent": 0, "role": "robot", "colour": "grey", "x": 0, "y": 0}
     assert "human 1 at 2,0 on density 0" in invoke("worlds", "describe", tmp_path / "mine.yaml").stdout
-    assert invoke("worlds", "draw", tmp_path / "mine.yaml").stdout == "Ro 01 Hu\n"
+    assert invoke("worlds", "draw", tmp_path / "mine.yaml").stdout == "Ro 01 Hu\n# robot 0 at 0,0\n# human 1 at 2,0\n"
     assert "96 x 32 pixels" in invoke("worlds", "draw", tmp_path / "mine.yaml", "--out", tmp_path / "mine.png").stdout
     assert invoke("solve", tmp_path / "mine.yaml", "--out", tmp_path / "run", "--set", "B=3", "--quiet").exit_code == 0
     assert invoke("show", tmp_path / "run").exit_code == 0

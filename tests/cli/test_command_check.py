@@ -73,6 +73,12 @@ def test_the_json_has_what_the_api_has() -> None:
     assert (hint["about"], hint["remedy"]) == ("parameters", "With gamma_h=0.95 and beta_h=50 they do not")
 
 
+def test_bush_worlds_are_checked_as_well() -> None:
+    done = invoke("check", "trailblazer", *GOOD)
+    assert done.exit_code == 0, done.output
+    assert "human, yellow, at" in done.stdout
+
+
 def test_solve_warns_on_stderr_unless_it_is_quiet(tmp_path: Path) -> None:
     done = invoke("solve", "first_steps")
     assert done.exit_code == 0
