@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -72,20 +70,14 @@ def missing_role(grid: MapWorld, role: str, rest: Sequence[int]) -> tuple[str, s
 def nothing_in_reach(solution: Solution) -> bool:
     """Whether no state attains any goal that does not hold at the start: exactly, where goals are compiled."""
     goals, dag = solution.goal_columns, solution.dag
-    packed = solution.model.packed
-    if packed is None or not goals.is_known_by_body or not dag.horizon or dag.n_bodies > _LARGE:
+    if not goals.is_known_by_body or not dag.horizon or dag.n_bodies > _LARGE:
         return False
-    known: list[Any] = [goal for goal in itertools.chain(*goals.goals) if goal is not None]
-    if packed.attainment(0, packed.initial_key, known).all():
-        return False  # there is nothing left to attain
     if not solution.has_own_prior and solution.rows("vh", 0).any():
         return False
-    at_start_X = bits_of(goals.attained(0), goals.n_columns)[0]
-    if solution.has_robot and solution.rows("ve", 0)[0].ravel()[~at_start_X].any():
+    left_X = goals.has(0)[0].astype(np.bool_) & ~bits_of(goals.attained(0), goals.n_columns)[0]
+    if not left_X.any() or (solution.has_robot and solution.rows("ve", 0)[0].ravel()[left_X].any()):
         return False
-    return not any(
-        (bits_of(goals.attained(t), goals.n_columns).any(axis=0) & ~at_start_X).any() for t in range(1, dag.horizon + 1)
-    )
+    return not any((bits_of(goals.attained(t), goals.n_columns)[:, left_X]).any() for t in range(1, dag.horizon + 1))
 
 
 # --- pace -------------------------------------------------------------------------------------------------------------
