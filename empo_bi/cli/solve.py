@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
