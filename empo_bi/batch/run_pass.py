@@ -23,6 +23,7 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.slices import EXACT
 from empo_bi.errors import (
     DamagedStoreError,
+    InvalidStateError,
     MemoryLimitError,
     MetricError,
     StoreError,
@@ -41,10 +42,12 @@ from empo_bi.solving.enumeration import enumerate_dag
 from empo_bi.solving.options import Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
 from empo_bi.solving.run_manifest_rules import KEEPS
+from empo_bi.store.json_states import JsonStates
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
 from empo_bi.store.solved_levels import ARRAYS
 from empo_bi.types import Json
+from empo_bi.world.as_model import Model, as_model
 from empo_bi.world.model import World
 
 # DAGs up to this size stay in memory, if finding their first states is quick: enumerating them again takes less time than
@@ -271,12 +274,27 @@ def _dag_of(world: Any, work: Pass) -> tuple[Dag, str | None]:
     """The DAG, and its place below the batch's folder; None for a small one, which stays in memory."""
     options: Json = {"precision": EXACT, "progress": work.settings.progress, "memory_limit": work.memory_limit}
     most, name = work.settings.max_states, f"dags/{work.runs[0].about['key']}"
-    if not (work.folder / name).names():
+    if _may_stay_in_memory(as_model(world), work.keep) and not (work.folder / name).names():
         dag = _small_dag(world, most, options)
         if dag is not None:
             return dag, None
     with _turn(work.folder, name):
         return enumerate_dag(world, store=(work.folder / name).place, max_states=most, **options), name
+
+
+def _may_stay_in_memory(model: Model, keep: str) -> bool:
+    """Whether runs do not need the stored DAG: they kept no values, or the world is data, from which it is found again.
+
+    The run of a world that a function made could not be opened without that function otherwise.
+    """
+    if keep == "summary" or model.mapping is not None:
+        return True
+    start = model.initial_state()
+    try:
+        JsonStates(model, start).to_bytes([start])
+    except InvalidStateError:  # such states cannot be stored
+        return True
+    return False
 
 
 def _small_dag(world: World, most: int | None, options: Json) -> Dag | None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from empo_bi.dag.users_goals import UsersGenerator, UsersGoal, UsersGoals, has_a_list, said_at_first
 from empo_bi.dag.world_fingerprint import key_of
+from empo_bi.runtime.digests import digest_of
 from empo_bi.types import ByteArray, KeyArray
 from empo_bi.world.as_model import Model
 from empo_bi.world.attained import ignores_the_step
@@ -80,6 +81,11 @@ class FixedGoals:
         # Conditions may be shared between goals, which a digest of objects would notice.
         told = [[goal.content if type(goal) is ConditionGoal else goal for goal in goals] for goals in self.compiled]
         return key_of([self.humans, told])
+
+    def key_with_weights(self) -> str | None:
+        """The same with weights, as solutions have it."""
+        goals = self.key()
+        return None if goals is None else digest_of(f"{goals} {self.weights}")
 
     def rows(
         self, packed: PackedWorld | None, value: int, key_SW: KeyArray | None, states: Sequence[State] | None

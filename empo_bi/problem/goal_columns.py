@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
@@ -23,10 +23,9 @@ from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import GoalError
 from empo_bi.memory.watch import Watch
 from empo_bi.problem.protocols import Goal, GoalGenerator
-from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import short_repr
-from empo_bi.types import Arrays, ByteArray, FloatArray, IndexArray
+from empo_bi.types import Array, Arrays, ByteArray, FloatArray, IndexArray
 from empo_bi.world.goals import WorldGoalGenerator, name_of
 from empo_bi.world.model import State
 
@@ -105,15 +104,15 @@ class GoalColumns(Columns):
             return []
         return ["attained"] if self.is_fixed else ["attained", "listed", "weight"]
 
-    def answers_at(self, t: int) -> Arrays:
-        """These arrays for a level."""
-        if self.are_worlds_own:
-            return {}
-        found: Arrays = {"attained": self.attained(t)}
-        if not self.is_fixed:
-            found["listed"] = np.packbits(self.has(t), axis=1, bitorder="little")
-            found["weight"] = self.weights(t).reshape(-1, len(self.humans), self.n_goals)
-        return found
+    def answers_at(self, t: int, names: Collection[str]) -> Arrays:
+        """Those of these arrays that a store has, for a level."""
+        shape = (self.dag.level_sizes[t], self.n_columns)
+        makers: dict[str, Callable[[], Array]] = {
+            "attained": lambda: self.attained(t),
+            "listed": lambda: np.packbits(np.broadcast_to(self.has(t), shape), axis=1, bitorder="little"),
+            "weight": lambda: np.broadcast_to(self.weights(t), shape).reshape(-1, len(self.humans), self.n_goals),
+        }
+        return {name: make() for name, make in makers.items() if name in names}
 
     @property
     def answer_bytes(self) -> int:
@@ -139,8 +138,7 @@ class GoalColumns(Columns):
         """Identifies these goals, also in another process; None if that is unknown."""
         if not self.is_fixed:
             return key_of(self.generator)
-        goals = self._fixed.key()
-        return None if goals is None else digest_of(f"{goals} {self._fixed.weights}")
+        return self._fixed.key_with_weights()
 
     def weights(self, t: int) -> FloatArray:
         """(1, X) or (S, X); 0 for goals that a state does not have."""

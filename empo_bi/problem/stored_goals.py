@@ -5,7 +5,7 @@ They take the place of users' own goals and generators, which a store cannot hol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,15 +17,14 @@ from empo_bi.store.solved_levels import SolvedLevels
 from empo_bi.types import ByteArray, FloatArray, IndexArray, Json
 from empo_bi.world.model import State
 
-FILLING = "None"  # the name of a column where another human has more goals
-
 
 @dataclass(frozen=True)
 class StoredGoal:
     """A goal of which a solution knows the name, and the states that attain it."""
 
     human: int
-    name: str
+    number: int  # among those of the human
+    name: str  # which several goals may have
     label: str = field(compare=False)  # a short name
     columns: StoredGoals = field(compare=False, repr=False)
 
@@ -34,7 +33,7 @@ class StoredGoal:
 
     def is_achieved(self, state: State) -> bool:
         """Whether a state attains it, which is known of those that were solved."""
-        return self.columns.is_attained(state, self.columns.column(self.human, self))
+        return self.columns.is_attained(state, self.columns.humans.index(self.human) * self.columns.n_goals + self.number)
 
 
 @dataclass(frozen=True)
@@ -50,18 +49,19 @@ class StoredGenerator:
 class StoredGoals(GoalColumns):
     """Columns of goals that are read from a solution.
 
-    ``known`` are a caller's own goals by their names, for each human, in place of stored ones.
+    ``known[h][g]`` is a caller's own goal in the place of a stored one, None where that is unknown.
     """
 
-    def __init__(self, dag: Dag, results: SolvedLevels, manifest: Json, known: Sequence[Mapping[str, Goal]] = ()) -> None:
+    def __init__(self, dag: Dag, results: SolvedLevels, manifest: Json, known: Sequence[Sequence[Goal | None]] = ()) -> None:
         humans, names = manifest["content"]["humans"], manifest["goals"]
-        labels: list[list[str]] = manifest.get("goal_labels") or names
-        goals: list[list[Goal]] = [
-            [None if name == FILLING else StoredGoal(human, name, label, self) for name, label in zip(*own, strict=True)]
-            for human, *own in zip(humans, names, labels, strict=True)
+        labels: list[list[str | None]] = manifest["goal_labels"]  # None where another human has more goals
+        goals: list[list[Goal | None]] = [
+            [None if label is None else StoredGoal(human, g, name, label, self) for g, (name, label) in enumerate(pairs)]
+            for human, *lists in zip(humans, names, labels, strict=True)
+            for pairs in [list(zip(*lists, strict=True))]
         ]
-        for h, of_name in enumerate(known):
-            goals[h] = [of_name.get(name, goal) for name, goal in zip(names[h], goals[h], strict=True)]
+        for h, own in enumerate(known):
+            goals[h] = [goal if mine is None else mine for goal, mine in zip(goals[h], own, strict=True)]
         Columns.__init__(self, humans, goals, len(names[0]))
         self.dag, self.results, self.generator = dag, results, StoredGenerator(self)
         self._names: list[list[str]] = [list(own) for own in names]

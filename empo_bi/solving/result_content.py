@@ -28,7 +28,7 @@ def description(problem: Problem, dag: Dag, setting: Setting) -> Json:
     if answers:
         about["answers"] = answers
     if goals.answers:
-        about["goal_labels"] = [[label_of(goal) for goal in own] for own in goals.goals]
+        about["goal_labels"] = [[None if goal is None else label_of(goal) for goal in own] for own in goals.goals]
     if goals.answers and goals.is_fixed:
         about["goal_weights"] = goals.fixed_weights
     if "joint" in answers:

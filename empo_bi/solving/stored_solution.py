@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -140,18 +141,22 @@ class StoredSolution:
             raise StoreMismatchError(f"{self.results.place.name}: was solved for other goals than these")
         return found
 
-    def _known_goals(self, dag: Dag) -> list[dict[str, Goal]]:
-        """Goals of the caller's generator in place of stored ones; of a generator that depends on the state, those that it
-        yields at first."""
-        generator, humans = self.goals or dag.model.goal_generator, self._content["humans"]
+    def _known_goals(self, dag: Dag) -> list[list[Goal | None]]:
+        """Goals of the caller's generator in place of stored ones: all, if it is the generator that was asked, else those
+        whose names say which they are, among those that it yields at first."""
+        generator, humans, names = self.goals or dag.model.goal_generator, self._content["humans"], self._manifest["goals"]
         if generator is None:
             return []
         fixed = fixed_goals(generator, humans, dag.model)
+        if fixed is not None and fixed.key_with_weights() == self._content["goals"]:
+            return fixed.goals
         start = dag.states(0, np.zeros(1, dtype=np.int64))[0]
-        known: list[dict[str, Goal]] = []
+        known: list[list[Goal | None]] = []
         for h, human in enumerate(humans):
             yielded = [goal for goal, _ in generator.generate(start, human)] if fixed is None else fixed.goals[h]
-            known.append({name_of(goal): goal for goal in reversed(yielded) if goal is not None})
+            often = Counter([*names[h], *map(name_of, yielded)])  # twice: once stored, once yielded
+            of_name = {name_of(goal): goal for goal in yielded if often[name_of(goal)] == 2}
+            known.append([of_name.get(name) for name in names[h]])
         return known
 
     def _prior(self, dag: Dag, profiles: Profiles, goals: GoalColumns) -> JointPrior | None:

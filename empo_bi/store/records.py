@@ -156,7 +156,7 @@ SOLUTION_CONTENT = {
 SOLUTION_ANSWERS = {  # where users' functions were asked
     "answers": listed(one_of("attained", "listed", "weight", "joint")),
     "goal_weights": listed(listed(NUMBER)),
-    "goal_labels": listed(listed(TEXT)),
+    "goal_labels": listed(listed(optional(TEXT))),
     "human_profiles": listed(listed(WHOLE)),
 }
 SOLUTION_MARKER = {"level": WHOLE, "arrays": OBJECT}
@@ -291,7 +291,8 @@ def _check_answers(manifest: Json) -> None:
         raise FormatError("field 'goal_weights' has negative numbers")
     if profiles is not None and any(len(profile) != n_humans for profile in profiles):
         raise FormatError("field 'human_profiles' has to list one action for each human")
-    if ("joint" in answers) != bool(profiles) or ("listed" in answers) != ("weight" in answers):
+    described = {"attained": "goal_labels" in manifest, "joint": bool(profiles), "listed": "weight" in answers}
+    if any((name in answers) != is_there for name, is_there in described.items()):
         raise FormatError("fields 'answers' and 'human_profiles' do not fit together")
 
 

@@ -6,7 +6,7 @@ One sweep serves everything: in memory or on disk, one thread or many, one or se
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -41,7 +41,8 @@ class SolveTask(PhasePair):
 
     sink: SolvedLevels
     keeps: frozenset[str] = frozenset(ARRAYS)  # names of arrays that are handed over; of the first level, all are
-    answers: Callable[[int], Arrays] = lambda t: {}  # what users' goals said of a level, by name
+    # What users' goals said of a level, in arrays of some names.
+    answers: Callable[[int, Collection[str]], Arrays] = lambda t, names: {}
 
     @property
     def next_level(self) -> int:
@@ -56,7 +57,7 @@ class SolveTask(PhasePair):
         arrays: Arrays = {}
         for phase in self.phases:
             arrays |= {name: array for name, array in phase.arrays().items() if self._keeps(t, name)}
-        arrays |= {name: array for name, array in self.answers(t).items() if name in self.sink.answers}
+        arrays |= self.answers(t, self.sink.answers)
         self.sink.put(t, arrays, lambda: {name: table.rows_to_carry(plan) for name, table in self._tables.items()})
 
     def _keeps(self, t: int, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ from store_tools import assert_same_trees
 
 from empo_bi import ArrayWorld, Params, Solution, enumerate_dag, load_world, open_solution, solve, write_report
 from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError
+from empo_bi.goals import TabularGoalGenerator
 from empo_bi.problem.asked_prior import AskedPrior
+from empo_bi.store.solution_store import SolutionStore
 
 USUAL = Params(zeta=2, beta_r=20, gamma_h=0.9, gamma_r=0.95, beta_h=5)
 
@@ -171,6 +174,74 @@ def test_own_goals_are_keys_again_with_world_or_goals(tmp_path: Path) -> None:
         assert found.goals[0][0] == own.FacesNorth(0)
         assert not isinstance(found.goals[0][1], own.FacesNorth)
     assert own.asked.total() < 10
+
+
+class Nameless(own.FacesNorth):
+    """All have the same name, and are different goals."""
+
+    def __init__(self, direction: int) -> None:
+        super().__init__(0)
+        self.direction = direction
+
+    def is_achieved(self, state: Any) -> int:
+        return int(state[1][self.human][2] == self.direction)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Nameless) and other.direction == self.direction
+
+    def __hash__(self) -> int:
+        return hash(self.direction)
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+def test_goals_of_the_same_name_stay_different_goals(tmp_path: Path) -> None:
+    def world() -> Any:
+        found = freeing()
+        found.possible_goal_generator = TabularGoalGenerator([Nameless(d) for d in range(4)])
+        return found
+
+    options: dict[str, Any] = {"human_agent_indices": [0], "phase_2": False, "progress": False}
+    with solve(world(), USUAL, out=tmp_path, **options) as expected:
+        start = expected.dag.states(0)[0]
+        values = [float(expected.Vh[start][0].get(Nameless(d), 0.0)) for d in range(4)]
+    assert len({*values}) > 2
+    with open_solution(tmp_path) as found:
+        goals = found.goals[0]
+        assert len({*goals}) == 4
+        assert [float(found.Vh[start][0].get(goal, 0.0)) for goal in goals] == values
+        assert [[goal.is_achieved(state) for goal in goals] for state in found.dag.states(1)] == [
+            [bool(Nameless(d).is_achieved(state)) for d in range(4)] for state in found.dag.states(1)
+        ]
+    with open_solution(tmp_path, goals=world().possible_goal_generator) as found:
+        assert [float(found.Vh[start][0].get(Nameless(d), 0.0)) for d in range(4)] == values
+
+
+def test_a_run_that_was_begun_with_a_copy_of_the_worlds_goals_is_continued(tmp_path: Path, monkeypatch: Any) -> None:
+    world = freeing()
+    with monkeypatch.context() as patch:
+        patch.setattr(SolutionStore, "put", dies_at_level_1(SolutionStore.put))
+        with pytest.raises(RuntimeError, match="dies"):
+            solve(
+                world, USUAL, possible_goal_generator=copy.copy(world.possible_goal_generator), out=tmp_path, progress=False
+            )
+    with solve(world, USUAL, out=tmp_path, progress=False) as expected:
+        values = expected.values.Vh_m[0]
+    assert len(list(tmp_path.glob("solution-*"))) == 1
+    with open_solution(tmp_path) as found:
+        assert (found.values.Vh_m[0] == values).all()
+        assert (found.goal_columns.attained(0) == expected.goal_columns.attained(0)).all()
+
+
+def dies_at_level_1(put: Any) -> Any:
+    def dying(store: SolutionStore, t: int, *arguments: Any) -> None:
+        if t == 1:
+            store._collect(backlog=0)
+            raise RuntimeError("dies")
+        put(store, t, *arguments)
+
+    return dying
 
 
 def test_a_prior_that_is_given_again_answers_for_single_goals(tmp_path: Path) -> None:
