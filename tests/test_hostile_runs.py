@@ -111,7 +111,7 @@ def test_who_trusts_a_run_or_brings_its_world_opens_it(tmp_path: Path) -> None:
     run = run_of(tmp_path / "runs") if run_batch(tmp_path / "batch.yaml", workers=1, progress=False).is_complete else Path()
     value = manifest_of_run(run)["columns"]["V_r"]
     function = f"{tmp_path / 'walks.py'}:make"
-    for options in ({"trust": True}, {"world": TwoSteps(3)}, {"world": function}):
+    for options in ({}, {"trust": True}, {"world": TwoSteps(3)}, {"world": function}):
         with open_solution(run, **options) as solution:
             assert solution.values.V_r[0][0] == value
     for options in (["--trust"], ["--world", function]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from empo_bi.dag.dag import Dag
 from empo_bi.dag.world_fingerprint import horizon_of, world_key
-from empo_bi.errors import DamagedStoreError, EmpoError, MemoryLimitError, StoreMismatchError, StoreNotFoundError
+from empo_bi.errors import DamagedStoreError, MemoryLimitError, StoreMismatchError, StoreNotFoundError
 from empo_bi.problem.params import params_from
 from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.results.solution import Solution
@@ -52,10 +52,19 @@ class Given:
     prior: object = None
 
     def goals_of(self, world: World | None) -> object:
-        return made_by(self.goals, world, "'my_goals.py:goals_of', a function of a world that makes a goal generator")
+        return _made_by(self.goals, world, "goals", "'my_goals.py:goals_of', a function that makes goals of a world")
 
     def prior_of(self, world: World | None) -> object:
-        return made_by(self.prior, world, "'my_priors.py:prior_of', a function of a world that makes a prior")
+        return _made_by(self.prior, world, "prior", "'my_priors.py:prior_of', a function that makes a prior of a world")
+
+
+def _made_by(given: object, world: World | None, name: str, expected: str) -> object:
+    if isinstance(given, str) and world is None:
+        raise StoreMismatchError(
+            f"{name}={given!r} is a function of the world, which was written in Python and is not at hand; give world=... "
+            "(--world MODULE:FUNCTION) as well"
+        )
+    return made_by(given, world, expected)
 
 
 @suggests_names()
@@ -304,14 +313,15 @@ def _results(folder: Folder, store: str) -> SolutionStore:
 
 
 def _opened(folder: Folder, results: SolutionStore, dag: Dag, given: Given) -> Solution:
-    from empo_bi.solving.stored_solution import StoredSolution
+    from empo_bi.solving.stored_solution import StoredSolution, as_damage
 
-    with _as_damage(f"{folder}/{results.name}"):
+    goals = cast("GoalGenerator | None", given.goals_of(dag.world))
+    stored = StoredSolution(results, dag, goals, given.prior_of(dag.world))
+    if stored.is_needed:
+        return stored.open()
+    stored.check_given()
+    with as_damage(f"{folder}/{results.name}"):
         content = results.manifest["content"]
-        goals = cast("GoalGenerator | None", given.goals_of(dag.world))
-        stored = StoredSolution(results, dag, goals, given.prior_of(dag.world))
-        if stored.is_needed:
-            return stored.open()
         if content.get("stop", "never") != dag.part.content.get("stop", "never"):
             raise StoreMismatchError(
                 f"{folder}: was solved with a stop that the DAG beside it does not have; call solve with the same "
@@ -326,17 +336,6 @@ def _opened(folder: Folder, results: SolutionStore, dag: Dag, given: Given) -> S
         pipeline = Pipeline.of(dag.world, params, roles, storage, resources, dag=dag)
     pipeline.folders.remember(results)
     return pipeline.solutions()[0]
-
-
-@contextlib.contextmanager
-def _as_damage(what: str) -> Iterator[None]:
-    """Around what a store's own record is given to: if that is wrong, the record is, and not the caller."""
-    try:
-        yield
-    except EmpoError:
-        raise
-    except (TypeError, ValueError, KeyError) as error:
-        raise DamagedStoreError(f"{what}: its metadata is inconsistent ({error}); solve it again") from error
 
 
 def _finished(dag: Dag, folder: Folder) -> Dag:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -13,7 +15,8 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.stored_world import with_stored_world
 from empo_bi.dag.world_fingerprint import key_of
-from empo_bi.errors import StoreMismatchError
+from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError
+from empo_bi.problem.asked_prior import AskedPrior
 from empo_bi.problem.goal_columns import GoalColumns
 from empo_bi.problem.params import params_from
 from empo_bi.problem.profiles import Profiles
@@ -23,6 +26,7 @@ from empo_bi.results.priors import checked_prior
 from empo_bi.results.solution import Solution
 from empo_bi.results.stored_prior import StoredPrior
 from empo_bi.runtime.digests import digest_of
+from empo_bi.runtime.wording import short_repr
 from empo_bi.store.solution_folders import durations_key
 from empo_bi.store.solution_store import SolutionStore
 from empo_bi.sweep.memory_model import BLOCK_STATES
@@ -79,29 +83,47 @@ class StoredSolution:
 
     def open(self) -> Solution:
         """The solution; :class:`StoreMismatchError` where that takes a function that is not at hand."""
-        manifest, content = self._manifest, self._content
+        content, manifest = self._content, self._manifest
+        self.check_given()
         self._check_what_is_stored()
         self._hold_to_dag()
-        stored = getattr(self.dag.levels, "manifest", {})
-        dag = with_stored_world(self.dag, stored, manifest["actions"], content["humans"], content["robots"])
-        profiles = Profiles.of(dag.model.num_actions_per_agent, content["humans"], content["robots"])
-        known = {"robot_profiles": [list(profile) for profile in profiles.robot_profiles]}
-        known["human_profiles"] = profiles.action_UH.tolist()
-        for name, expected in known.items():
-            if manifest.get(name, expected) != expected:
-                raise self.results.damaged(f"the metadata of the store: its {name} are not those of the DAG's agents")
-        blocks = LevelBlocks(dag, BLOCK_STATES)
-        goals = self._goals(dag, blocks)
+        with as_damage(self.results.place.name):
+            stored = getattr(self.dag.levels, "manifest", {})
+            dag = with_stored_world(self.dag, stored, manifest["actions"], content["humans"], content["robots"])
+            profiles = self._profiles(dag)
+            params = params_from(content["params"], _missing)
+            described = content["human_params"]
+            human_params = None if described is None else params_from(described, _missing)
+        goals = self._goals(dag, LevelBlocks(dag, BLOCK_STATES))
         precision = Precision(content["rest"], content["work"])
         setting = Setting(profiles, goals, precision, unit_durations=content["durations"] == "unit")
-        described = content["human_params"]
         solution = Solution(
-            blocks, setting, params_from(content["params"], _missing), self.results,
-            human_params=None if described is None else params_from(described, _missing),
-            prior=self._prior(dag, profiles, goals), has_robot=content["phase_2"],
+            LevelBlocks(dag, BLOCK_STATES), setting, params, self.results, human_params=human_params,
+            prior=self._prior(dag, setting), has_robot=content["phase_2"],
         )  # fmt: skip
         solution.missing = self._what_is_missing(dag)
         return solution
+
+    def check_given(self) -> None:
+        """Refuse what the run has no use for: the caller thinks of another one."""
+        if self.prior is not None and self._content["prior"] == "none":
+            raise StoreMismatchError(f"{self.results.place.name}: was solved without a prior of your own; leave out prior")
+        is_of_world = self.results.manifest.get("written_by") is not None and not self._has_goals
+        if self.goals is not None and is_of_world and self.dag.model.mapping is not None:
+            raise StoreMismatchError(f"{self.results.place.name}: was solved for the goals of its world; leave out goals")
+
+    def _profiles(self, dag: Dag) -> Profiles:
+        """As the manifest has them, too."""
+        content, numbers = self._content, dag.model.num_actions_per_agent
+        if any(agent >= len(numbers) for agent in [*content["humans"], *content["robots"]]):
+            raise self.results.damaged(f"the metadata of the store: its humans or robots are beyond {len(numbers)} agents")
+        profiles = Profiles.of(numbers, content["humans"], content["robots"])
+        known = {"robot_profiles": [list(profile) for profile in profiles.robot_profiles]}
+        known["human_profiles"] = profiles.action_UH.tolist()
+        for name, expected in known.items():
+            if self._manifest.get(name, expected) != expected:
+                raise self.results.damaged(f"the metadata of the store: its {name} are not those of the DAG's agents")
+        return profiles
 
     def _check_what_is_stored(self) -> None:
         content, answers = self._content, self.results.answers
@@ -157,18 +179,36 @@ class StoredSolution:
             often = Counter([*names[h], *map(name_of, yielded)])  # twice: once stored, once yielded
             of_name = {name_of(goal): goal for goal in yielded if often[name_of(goal)] == 2}
             known.append([of_name.get(name) for name in names[h]])
+        if self.goals is not None and not any(goal is not None for own in known for goal in own):
+            raise StoreMismatchError(
+                f"{self.results.place.name}: none of the goals given has the name of one that was solved for, "
+                f"{short_repr(names[0][0])} and so on"
+            )
         return known
 
-    def _prior(self, dag: Dag, profiles: Profiles, goals: GoalColumns) -> JointPrior | None:
+    def _prior(self, dag: Dag, setting: Setting) -> JointPrior | None:
         content = self._content
         if content["prior"] == "none":
             return None
         if self.prior is None:
-            return StoredPrior(dag, self.results, profiles)
-        prior, _ = checked_prior(self.prior, dag.world, content["humans"], goals.generator)
-        if content["prior"] is not None and key_of(prior) != content["prior"]:
+            return StoredPrior(dag, self.results, setting.profiles)
+        prior, _ = checked_prior(self.prior, dag.world, content["humans"], setting.goals.generator)
+        if not self._is_the_prior(prior, dag, setting):
             raise StoreMismatchError(f"{self.results.place.name}: was solved with another prior than the one given")
         return prior
+
+    def _is_the_prior(self, prior: JointPrior | None, dag: Dag, setting: Setting) -> bool:
+        """By its key; by what it says at the start, if it has none."""
+        key = self._content["prior"]
+        if key is not None:
+            return bool(key_of(prior) == key)
+        start = np.zeros(1, dtype=np.int64)
+        if prior is None or "joint" not in self.results.answers:
+            return prior is not None
+        asked = AskedPrior(prior, setting.profiles, setting.goals)
+        none_1X = np.zeros((1, setting.goals.n_columns), dtype=np.uint8)
+        joint_MU, _ = asked.joint(dag.states(0, start), none_1X, asked.given(dag, 0, start))
+        return bool(np.allclose(joint_MU, self.results.get(0, "joint")[:1], rtol=1e-9, atol=0))
 
     def _what_is_missing(self, dag: Dag) -> str | None:
         """What the humans' policies of phase 1 depend on, if it is not at hand."""
@@ -183,3 +223,14 @@ class StoredSolution:
 
 def _missing(*_: object) -> NoReturn:
     raise StoreMismatchError("this takes a function of the user's, which a folder cannot hold; call solve again")
+
+
+@contextlib.contextmanager
+def as_damage(what: str) -> Iterator[None]:
+    """Around what a store's own record is given to: if that is wrong, the record is, and not the caller."""
+    try:
+        yield
+    except EmpoError:
+        raise
+    except (TypeError, ValueError, KeyError) as error:
+        raise DamagedStoreError(f"{what}: its metadata is inconsistent ({error}); solve it again") from error

@@ -40,6 +40,7 @@ class SweepShape:
     slices_in_memory : whether all transitions are in memory already
     waits : whether a level is begun only when the one above it has been written
     asks : whether states are needed as Python objects, since somebody's functions are asked about them
+    n_joint : profiles of all humans together, where a prior of the user's is asked
     answers : bytes of what these functions said of each state, where that is stored
     """
 
@@ -62,6 +63,7 @@ class SweepShape:
     waits: bool = False
     asks: bool = False
     answers: int = 0
+    n_joint: int = 0
 
     @property
     def bytes_per_state(self) -> int:
@@ -97,7 +99,8 @@ class SweepShape:
     @property
     def bytes_per_block_state(self) -> int:
         policies = (self.n_actions + 4) * self.n_columns * self.work
-        return policies * max(1, self.human_phases) + self.n_profiles * _PER_ENTRY
+        joint = 8 * self.n_joint * (1 + self.n_columns)
+        return policies * max(1, self.human_phases) + joint + self.n_profiles * _PER_ENTRY
 
     def least(self, workers: int) -> int:
         """What the smallest sizes take."""
@@ -171,6 +174,7 @@ def shape_of(
         in_memory=in_memory,
         asks=asks,
         answers=0 if in_memory else setting.goals.answer_bytes + (8 * len(profiles.action_UH) if has_prior else 0),
+        n_joint=len(profiles.action_UH) if has_prior else 0,
         slices_in_memory=isinstance(dag.levels, MemoryLevels),
     )
 

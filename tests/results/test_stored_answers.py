@@ -227,11 +227,11 @@ def test_a_run_that_was_begun_with_a_copy_of_the_worlds_goals_is_continued(tmp_p
                 world, USUAL, possible_goal_generator=copy.copy(world.possible_goal_generator), out=tmp_path, progress=False
             )
     with solve(world, USUAL, out=tmp_path, progress=False) as expected:
-        values = expected.values.Vh_m[0]
+        values, attained_SB = expected.values.Vh_m[0], expected.goal_columns.attained(0)
     assert len(list(tmp_path.glob("solution-*"))) == 1
     with open_solution(tmp_path) as found:
         assert (found.values.Vh_m[0] == values).all()
-        assert (found.goal_columns.attained(0) == expected.goal_columns.attained(0)).all()
+        assert (found.goal_columns.attained(0) == attained_SB).all()
 
 
 def dies_at_level_1(put: Any) -> Any:
@@ -266,6 +266,33 @@ def test_another_prior_or_goals_that_make_no_sense_are_refused(tmp_path: Path) -
         open_solution(tmp_path, prior="lazy")
     with pytest.raises(EmpoError, match="has no function 'fast'"):
         open_solution(tmp_path, prior="counting_functions:fast")
+
+
+def test_mistakes_of_whoever_opens_a_run_are_told_as_theirs(tmp_path: Path) -> None:
+    with_goals, with_prior, ring, plain = (tmp_path / name for name in ("goals", "prior", "ring", "plain"))
+    solve(own.changing(), USUAL, out=with_goals, progress=False).close()
+    solve(freeing(), USUAL, human_policy_prior=lambda state, human, goal: [0.25] * 4, out=with_prior, progress=False).close()
+    solve(own.ring(), USUAL, out=ring, progress=False).close()
+    solve(freeing(), USUAL, out=plain, progress=False).close()
+
+    class Failing(own.MoreOnTheLeft):
+        def generate(self, state: Any, human_agent_index: int) -> Any:
+            raise ValueError("my own mistake")
+
+    with pytest.raises(ValueError, match="^my own mistake"):
+        open_solution(with_goals, goals=Failing(freeing()))
+    with pytest.raises(StoreMismatchError, match="none of the goals given has the name of one that was solved for"):
+        open_solution(with_goals, goals=TabularGoalGenerator([own.At(7)]))
+    with pytest.raises(StoreMismatchError, match="without a prior of your own; leave out prior"):
+        open_solution(plain, prior=own.lazy(freeing()))
+    with pytest.raises(StoreMismatchError, match="for the goals of its world; leave out goals"):
+        open_solution(plain, goals=own.goals_of(freeing()))
+    with pytest.raises(StoreMismatchError, match=r"not at hand; give world=\.\.\. \(--world"):
+        open_solution(ring, goals="counting_functions:goals_of")
+    with pytest.raises(StoreMismatchError, match="another prior"):
+        open_solution(with_prior, prior=lambda state, human, goal: [1.0, 0, 0, 0])
+    with open_solution(with_prior, prior=lambda state, human, goal: [0.25] * 4) as found:
+        assert len(found.rollouts(2, goals={0: found.goals[0][1]})) == 2
 
 
 def test_the_command_line_solves_worlds_goals_and_priors_that_functions_make(tmp_path: Path) -> None:
