@@ -279,7 +279,7 @@ def test_mistakes_of_whoever_opens_a_run_are_told_as_theirs(tmp_path: Path) -> N
         def generate(self, state: Any, human_agent_index: int) -> Any:
             raise ValueError("my own mistake")
 
-    with pytest.raises(ValueError, match="^my own mistake"):
+    with pytest.raises(ValueError, match=r"^my own mistake"):
         open_solution(with_goals, goals=Failing(freeing()))
     with pytest.raises(StoreMismatchError, match="none of the goals given has the name of one that was solved for"):
         open_solution(with_goals, goals=TabularGoalGenerator([own.At(7)]))
