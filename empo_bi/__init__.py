@@ -26,6 +26,7 @@ register(
         "MapWorld.show": "empo_bi.analysis.displays:state_view",
         "Rollouts.display": "empo_bi.analysis.displays:rollouts_html",
         "Rollouts.save": "empo_bi.analysis.film:save_film",
+        "Solution.columns": "empo_bi.batch.summary:columns_of",
         "Solution.display": "empo_bi.analysis.displays:solution_html",
         "Solution.explore": "empo_bi.report.in_notebook:explorer_of",
         "Solution.precision": "empo_bi.accuracy.measured:bounds_of",

@@ -130,6 +130,17 @@ def test_a_world_in_python_beside_a_solution_may_be_named_on_the_command_line(tm
         assert done.exit_code == 0, done.output
 
 
+@pytest.mark.parametrize("keep", ["summary", "values"])
+@pytest.mark.parametrize("column", ["pi_r_left", "X_h_0", "V_h_0_mean", "V_h_alone_0_max", "U_r", "levels", "transitions"])
+def test_all_numbers_of_a_summary_are_held_to_the_solution(tmp_path: Path, keep: str, column: str) -> None:
+    run_here({"worlds": "asymmetric_freeing", "steps": 2, "keep": keep}, tmp_path)
+    run = run_of(tmp_path)
+    open_solution(run, progress=False).close()
+    change(run, lambda manifest: manifest["columns"].update({column: manifest["columns"][column] * 2 + 0.25}))
+    with pytest.raises(EmpoError, match=r"other numbers than its solution|says it has|its summary is of|states"):
+        open_solution(run, progress=False)
+
+
 def test_a_summary_is_not_taken_for_that_of_another_world(tmp_path: Path) -> None:
     run_here({**ONE_RUN, "keep": "summary"}, tmp_path)
     run = run_of(tmp_path)

@@ -19,6 +19,7 @@ from empo_bi.results.solution import Solution
 from empo_bi.runtime.arguments import check_flags, check_path, suggests_names
 from empo_bi.runtime.byte_sizes import Size, as_text
 from empo_bi.runtime.compilation import quiet_unless_shown
+from empo_bi.runtime.hooks import provider_of
 from empo_bi.runtime.machine import resident_bytes
 from empo_bi.runtime.user_functions import made_by
 from empo_bi.runtime.wording import short_repr
@@ -194,6 +195,26 @@ def _hold_to_summary(folder: Folder, run: Json, solution: Solution) -> None:
             f"{folder}: its manifest has other parameters, another number of states, or another V_r at the start "
             f"({short_repr(said)}), than the solution ({found}). {REMEDY}"
         )
+    wrong = _wrong_columns(run, solution)
+    if wrong:
+        solution.close()
+        raise DamagedStoreError(
+            f"{folder}: its summary has other numbers than its solution ({', '.join(wrong[:3])}). {REMEDY}"
+        )
+
+
+def _wrong_columns(run: Json, solution: Solution) -> list[str]:
+    """Columns of the summary that are not those of the solution, as far as these arrays were kept."""
+    if not all(solution.results.has(0, name) for name in ("xh", "qr", "vr")):
+        return []
+    columns, found = run["columns"], provider_of("Solution.columns")(solution, per_goal=run["asked"]["per_goal"])
+    return [name for name, number in found.items() if name in columns and not _are_close(columns[name], number)]
+
+
+def _are_close(said: object, found: float) -> bool:
+    if not isinstance(said, int | float):
+        return said is None and math.isnan(found)  # as JSON has it
+    return math.isclose(said, found, rel_tol=1e-6, abs_tol=1e-12) or (math.isnan(said) and math.isnan(found))
 
 
 def _may_do_without_world(run: Json | None, given: Given, trust: bool) -> bool:

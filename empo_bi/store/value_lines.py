@@ -204,10 +204,15 @@ def _value(written: Written, goal_of: GoalOf) -> Value:
     if "array" in written:
         if written["array"] not in _DTYPES:
             raise ValueError(f"an array of {short_repr(written['array'])}")
+        if not all(type(n) is int and n >= 0 for n in written["shape"]):
+            raise ValueError(f"an array of shape {short_repr(written['shape'])}")
         return np.array(_value(written["values"], goal_of), dtype=written["array"]).reshape(written["shape"])
     ((kind, content),) = written.items()
     if kind == "dict":
-        return {_key(key, goal_of): _value(value, goal_of) for key, value in content}
+        found = {_key(key, goal_of): _value(value, goal_of) for key, value in content}
+        if len(found) < len(content):
+            raise ValueError("a dictionary has a key twice")
+        return found
     if kind == "tuple":
         return tuple(_value(part, goal_of) for part in content)
     return goal_of(str(content)) if kind == "goal" else _NOT_A_NUMBER[content]

@@ -32,6 +32,7 @@ Made = TypeVar("Made")
 KEY = "possible_goals"
 MOST_GOALS = 1 << 16  # of all humans together
 MOST_TOGETHER = 1 << 18  # places and conditions of all goals
+LEAST_WEIGHT = 1e-300  # of a goal, where all weights sum to 1; smaller numbers lose digits, or are 0
 _ABOUT = ("name", "weight")
 _CONDITIONS = ("goal", "cells", "facing", "carries", "door", "step", "all", "any")
 _OTHER_NAMES = {
@@ -170,9 +171,13 @@ def _read_list(source: WorldSource, spec: MapSpec, entries: object, path: KeyPat
         )
     reader = _Reader(source, spec)
     goals = [reader.goal(entry, (*path, i)) for i, entry in enumerate(entries)]
+    weights = normalised([goal.weight for goal in goals])
+    for goal, weight in zip(goals, weights, strict=True):
+        if weight < LEAST_WEIGHT:
+            raise source.error(*goal.path, message=f"weight {goal.weight:g} is nothing beside those of the other goals")
     return [
         replace(goal, weight=weight, given_weight=goal.weight, is_walkable=is_all)
-        for goal, weight in zip(goals, normalised([goal.weight for goal in goals]), strict=True)
+        for goal, weight in zip(goals, weights, strict=True)
     ]
 
 

@@ -131,4 +131,5 @@ def _without_repeats(pairs: list[tuple[str, Any]], origin: str) -> dict[str, Any
 def _name_of(mapping: Mapping[str, Any], otherwise: str) -> str:
     metadata = mapping.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    return otherwise if name is None or name == "" else str(name)
+    # Halves of characters, which escapes can spell, cannot be written to any file.
+    return otherwise if name is None or name == "" else str(name).encode("utf-8", "replace").decode()

@@ -198,7 +198,7 @@ def test_verify_holds_a_summary_to_its_solution(has_dag: bool, tmp_path: Path, m
     (run / "manifest.json").write_text(json.dumps(manifest))
     found = invoke("verify", run)
     assert found.exit_code == 1
-    assert ("says pi_r_still 5.0" in found.output) == has_dag
+    assert ("pi_r_still" in found.output) == has_dag
     assert "says X_h_1 7.0" in found.output
 
 

@@ -19,6 +19,7 @@ from empo_bi.compat import archive_value_slices, archives, detect_archivable_lev
 from empo_bi.errors import DamagedStoreError, MemoryLimitError, StoreMismatchError
 from empo_bi.goals import PossibleGoal, ReachRectangleGoal
 from empo_bi.solving.opening import AGAIN_BYTES
+from empo_bi.store.value_lines import FORMAT, VERSION, read_levels
 
 LEVEL_OF = {"a": 0, "b": 1, "c": 1, "d": 2}.__getitem__
 
@@ -65,6 +66,23 @@ def states_in_order(world: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"dict": [[1, 2], [1, 3]]},
+        {"array": "float64", "shape": [-1], "values": [1.0]},
+        {"array": "float64", "shape": [True], "values": [1.0]},
+    ],
+)
+def test_values_that_contradict_themselves_are_damage(tmp_path: Path, value: Any) -> None:
+    lines = [{FORMAT: VERSION, "level_value": 0, "num_states": 1, "state_indices": [0]}, value, {"end": 0}]
+    texts = [json.dumps(line).encode() for line in lines]
+    path = tmp_path / "values"
+    path.write_bytes(b"".join(b"%08x %s\n" % (zlib.crc32(text), text) for text in texts))
+    with pytest.raises(DamagedStoreError, match="does not make sense"):
+        list(read_levels(path, str))
+
+
 def test_what_the_documented_functions_archive_is_read_in_the_order_of_get_dag(make: Any, tmp_path: Path) -> None:
     world = make()
     Vh, Vr, Vhe = solved(world, tmp_path)

@@ -311,6 +311,18 @@ def rectangles(n: int) -> list[list[int]]:
 WIDE = walled(" / ".join(["Ay .. .. .. .. .. .. .."] + [".. " * 8] * 15))
 
 
+def test_a_weight_that_is_nothing_beside_the_others_is_refused() -> None:
+    """Or a run would be written that its own readers take for damaged."""
+    goals = [{"goal": [1, 1], "weight": 1e308}, {"goal": [2, 1], "weight": 1e-323}]
+    with pytest.raises(WorldFileError, match=r"possible_goals.*weight 9.88131e-324 is nothing beside those of"):
+        load_world({"map": ["We We We We", "We Ay .. We", "We We We We"], "possible_goals": goals})
+
+
+def test_halves_of_characters_in_names_become_question_marks() -> None:
+    room = {"map": ["We We We We", "We Ay .. We", "We We We We"], "metadata": {"name": "a\ud800b"}}
+    assert load_world(room).world_spec.name == "a?b"
+
+
 def test_places_that_multiply_are_refused_at_once() -> None:
     parts = [{"cells": rectangles(n)} for n in (45, 46, 47, 48)]
     with pytest.raises(WorldFileError, match=r"up to 4,669,920 rectangles in common; at most 4,096 are kept"):
