@@ -245,7 +245,8 @@ def picture_of(model: Model, state: Any, tile: int) -> Picture:
     if model.picture is None:
         raise TypeError(
             f"{short_repr(model.world)} has no pictures; give its class a method picture(state) that returns a (height, "
-            "width, 3) array of uint8, or look at rollouts.states(i)"
+            "width, 3) array of uint8 (a run that was opened without its world has none: give world=...), or look at "
+            "rollouts.states(i)"
         )
     return model.picture(state, tile)
 

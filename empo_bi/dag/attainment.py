@@ -68,11 +68,6 @@ class FixedGoals:
             for goal in goals
         )
 
-    def are_of(self, model: Model) -> bool:
-        """Whether they are those of the world's file."""
-        generator = model.goal_generator
-        return type(generator) is WorldGoalGenerator and generator.env is model.world
-
     def describe(self) -> list[list[str]]:
         return [[name_of(goal) for goal in goals] for goals in self.goals]
 
@@ -114,6 +109,12 @@ def _attained(
         for s, state in enumerate(states or ()):
             found[s, asked] = [bool(goals[x].is_achieved(state)) for x in asked]
     return found
+
+
+def are_goals_of(model: Model) -> bool:
+    """Whether a world's generator has the goals of its own file."""
+    generator = model.goal_generator
+    return type(generator) is WorldGoalGenerator and generator.env is model.world  # a subclass may yield what it likes
 
 
 def fixed_goals_of(model: Model) -> FixedGoals | None:

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.attainment import FixedGoals, fixed_goals
+from empo_bi.dag.attainment import FixedGoals, are_goals_of, fixed_goals
 from empo_bi.dag.dag import ATTAINED
 from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.world_fingerprint import key_of
@@ -26,7 +26,7 @@ from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import Array, Arrays, ByteArray, FloatArray, IndexArray
-from empo_bi.world.goals import WorldGoalGenerator, name_of
+from empo_bi.world.goals import name_of
 from empo_bi.world.model import State
 
 REMEMBERED_LEVELS = 3
@@ -83,7 +83,7 @@ class GoalColumns(Columns):
     @property
     def names(self) -> list[list[str]]:
         """Of each human's goals, in the order of the columns; the same in every process."""
-        return [[re.sub(r" at 0x[0-9a-f]+", "", name_of(goal)) for goal in known] for known in self.goals]
+        return [[lasting_name(goal) for goal in known] for known in self.goals]
 
     @property
     def is_fixed(self) -> bool:
@@ -94,8 +94,7 @@ class GoalColumns(Columns):
     def are_worlds_own(self) -> bool:
         """Whether the world's file says which goals there are, so that they can be read again without asking anybody."""
         model = self.dag.model
-        is_plain = type(self.generator) is WorldGoalGenerator  # a subclass may yield what it likes
-        return is_plain and model.mapping is not None and self.generator is model.goal_generator
+        return model.mapping is not None and self.generator is model.goal_generator and are_goals_of(model)
 
     @property
     def answers(self) -> list[str]:
@@ -290,6 +289,11 @@ class _Answers:
         weight_SX[self.place_N, column_N] = self.weight_N
         has_SX[self.place_N, column_N] = 1
         return weight_SX, has_SX
+
+
+def lasting_name(goal: object) -> str:
+    """The name of a goal without addresses, so that it is the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", name_of(goal))
 
 
 def check_hashable(goal: object) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from empo_bi.dag.dag import Dag
 from empo_bi.problem.goal_columns import Columns, GoalColumns, bits_of
 from empo_bi.problem.protocols import Goal
+from empo_bi.runtime.printable import one_line
 from empo_bi.store.solved_levels import SolvedLevels
 from empo_bi.types import ByteArray, FloatArray, IndexArray, Json
 from empo_bi.world.model import State
@@ -29,7 +30,7 @@ class StoredGoal:
     columns: StoredGoals = field(compare=False, repr=False)
 
     def __repr__(self) -> str:
-        return self.name
+        return one_line(self.name)
 
     def is_achieved(self, state: State) -> bool:
         """Whether a state attains it, which is known of those that were solved."""
@@ -56,9 +57,11 @@ class StoredGoals(GoalColumns):
         humans, names = manifest["content"]["humans"], manifest["goals"]
         labels: list[list[str | None]] = manifest["goal_labels"]  # None where another human has more goals
         goals: list[list[Goal | None]] = [
-            [None if label is None else StoredGoal(human, g, name, label, self) for g, (name, label) in enumerate(pairs)]
+            [
+                None if label is None else StoredGoal(human, g, name, one_line(label), self)
+                for g, (name, label) in enumerate(zip(*lists, strict=True))
+            ]
             for human, *lists in zip(humans, names, labels, strict=True)
-            for pairs in [list(zip(*lists, strict=True))]
         ]
         for h, own in enumerate(known):
             goals[h] = [goal if mine is None else mine for goal, mine in zip(goals[h], own, strict=True)]

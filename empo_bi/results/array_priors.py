@@ -189,9 +189,7 @@ class ArrayPrior(HumanPolicyPrior, AnswersInArrays):
         h = self._goals.humans.index(human_agent_index)
         pi_GA = self._level(t)[place, h]
         if possible_goal is not None:
-            if possible_goal not in self._goals.goals[h]:
-                raise KeyError(f"{possible_goal!r} is not among the goals of human {human_agent_index}")
-            return pi_GA[self._goals.goals[h].index(possible_goal)].copy()
+            return pi_GA[self._number(h, possible_goal)].copy()
         return self._summed(pi_GA[np.newaxis], h)[0]
 
     def given_policies(self, asked: StatesInQuestion) -> GivenPolicies:
@@ -205,10 +203,18 @@ class ArrayPrior(HumanPolicyPrior, AnswersInArrays):
         for h, goals in enumerate(asked.goals.goals):
             for g, goal in enumerate(goals):
                 if goal is not None:
-                    own = self._goals.goals[h].index(goal)
+                    own = self._number(h, goal)
                     found.pi_MXA[:, h * asked.goals.n_goals + g] = pi_MHGA[:, h, own]
             found.mean_MHA[:, h] = normalised_rows(self._summed(pi_MHGA[:, h], h))
         return found
+
+    def _number(self, h: int, goal: Goal) -> int:
+        """The place of a goal among those of a human."""
+        if goal not in self._goals.goals[h]:
+            raise KeyError(
+                f"{goal!r} is not among the goals of human {self._goals.humans[h]} that this prior has arrays for"
+            )
+        return self._goals.goals[h].index(goal)
 
     @property
     def _its_dag(self) -> Dag:

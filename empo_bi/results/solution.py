@@ -460,6 +460,13 @@ class Solution(Displayed):
                 packed = n * (rest.itemsize if array in ("vh", "ve") else 8)
                 compressed = None if on_disk is None else on_disk.get(array, 0)
                 accounts.append(Account(names[array], 8 * n, 4 * n, packed, compressed))
+        bits = -(-n_columns // 8)
+        said = {"attained": (n_columns, bits), "listed": (n_columns, bits), "weight": (n_columns, 8 * n_columns)}
+        said["joint"] = (len(self.profiles.action_UH), 8 * len(self.profiles.action_UH))
+        for array in sorted(self.results.answers):
+            (numbers, packed), n = said[array], self.dag.n_states
+            compressed = None if on_disk is None else on_disk.get(array, 0)
+            accounts.append(Account(f"{array}, as stored", 8 * numbers * n, 4 * numbers * n, packed * n, compressed))
         # Policies are computed on demand; this is what they would take.
         n = self.dag.n_states * n_columns * self.setting.profiles.n_actions
         nothing = None if on_disk is None else 0

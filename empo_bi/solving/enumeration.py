@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from empo_bi.dag.attainment import FixedGoals, fixed_goals_of
+from empo_bi.dag.attainment import FixedGoals, are_goals_of, fixed_goals_of
 from empo_bi.dag.dag import Dag, GoalTable
 from empo_bi.dag.derived_explorer import DerivedExplorer
 from empo_bi.dag.explorer import Explorer
@@ -279,7 +279,7 @@ def manifest_of(model: Model, content: Json, explorer: Explorer, goals: FixedGoa
         "shares_bodies": explorer.shares_bodies,
         "humans": None if goals is None else goals.humans,
         "goals": None if goals is None else goals.describe(),
-        **({"own_goals": True} if goals is not None and model.mapping is not None and not goals.are_of(model) else {}),
+        **({"own_goals": True} if goals is not None and model.mapping is not None and not are_goals_of(model) else {}),
     }
 
 

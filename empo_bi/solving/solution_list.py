@@ -38,6 +38,8 @@ def _settings(folder: Folder, name: str) -> Json | None:
         return None
     content = store.manifest["content"]
     settings = {key: value for key, value in content["params"].items() if key != "believed_others"}
+    if settings["terminal_Vr"] is None:
+        settings["terminal_Vr"] = "a function"
     for who in ("h", "r"):
         rate = settings.pop(f"rho_{who}", None)
         settings[f"gamma_{who}"] = discount_factor(rate) if isinstance(rate, int | float) else rate

@@ -17,7 +17,7 @@ from empo_bi.dag.stored_world import with_stored_world
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import DamagedStoreError, EmpoError, StoreMismatchError
 from empo_bi.problem.asked_prior import AskedPrior
-from empo_bi.problem.goal_columns import GoalColumns
+from empo_bi.problem.goal_columns import GoalColumns, lasting_name
 from empo_bi.problem.params import params_from
 from empo_bi.problem.profiles import Profiles
 from empo_bi.problem.protocols import Goal, GoalGenerator, JointPrior
@@ -32,7 +32,6 @@ from empo_bi.store.solution_store import SolutionStore
 from empo_bi.sweep.memory_model import BLOCK_STATES
 from empo_bi.sweep.phases import Precision, Setting
 from empo_bi.types import Json
-from empo_bi.world.goals import name_of
 
 _SAME_AS_DAG = ("world", "horizon", "start", "n_starts", "stop")  # parts of the content of a solution and of its DAG
 
@@ -176,8 +175,8 @@ class StoredSolution:
         known: list[list[Goal | None]] = []
         for h, human in enumerate(humans):
             yielded = [goal for goal, _ in generator.generate(start, human)] if fixed is None else fixed.goals[h]
-            often = Counter([*names[h], *map(name_of, yielded)])  # twice: once stored, once yielded
-            of_name = {name_of(goal): goal for goal in yielded if often[name_of(goal)] == 2}
+            often = Counter([*names[h], *map(lasting_name, yielded)])  # twice: once stored, once yielded
+            of_name = {lasting_name(goal): goal for goal in yielded if often[lasting_name(goal)] == 2}
             known.append([of_name.get(name) for name in names[h]])
         if self.goals is not None and not any(goal is not None for own in known for goal in own):
             raise StoreMismatchError(

@@ -21,6 +21,7 @@ from empo_bi.types import Json
 
 LARGEST = 2**53  # beyond it, JSON readers disagree about integers
 MOST_PROFILES = 10_000_000  # as many as a world may have
+LARGEST_WEIGHT = 1e300  # of a goal; sums of many are finite
 MOST_BODIES = 2**31 - 1  # numbers of bodies are int32
 UNSIGNED = ("uint8", "uint16", "uint32")
 FLOATS = ("float16", "float32", "float64")
@@ -268,6 +269,8 @@ def check_solution_manifest(manifest: Json) -> None:
         )
     check_agents("humans", content["humans"])
     check_agents("robots", content["robots"])
+    if set(content["humans"]) & set(content["robots"]):
+        raise FormatError(f"fields 'humans' and 'robots' of content share agents: {shown(content['humans'])}")
     goals, n_levels = manifest["goals"], manifest["horizon"] + 1
     if len(content["level_sizes"]) != n_levels or len(manifest.get("levels", content["level_sizes"])) != n_levels:
         raise FormatError(
@@ -287,10 +290,14 @@ def _check_answers(manifest: Json) -> None:
     for name in ("goal_weights", "goal_labels"):
         if name in manifest and [len(row) for row in manifest[name]] != [len(names) for names in goals]:
             raise FormatError(f"field {name!r} has to have an entry for each goal")
-    if any(weight < 0 for row in weights or () for weight in row):
-        raise FormatError("field 'goal_weights' has negative numbers")
+    if any(not 0 <= weight <= LARGEST_WEIGHT for row in weights or () for weight in row):
+        raise FormatError(f"field 'goal_weights' has numbers that are negative or above {LARGEST_WEIGHT:g}")
     if profiles is not None and any(len(profile) != n_humans for profile in profiles):
         raise FormatError("field 'human_profiles' has to list one action for each human")
+    if "attained" in answers and (weights is None) != ("weight" in answers):
+        raise FormatError(
+            "fields 'answers' and 'goal_weights': goals have either an array of weights, or weights for all states"
+        )
     described = {"attained": "goal_labels" in manifest, "joint": bool(profiles), "listed": "weight" in answers}
     if any((name in answers) != is_there for name, is_there in described.items()):
         raise FormatError("fields 'answers' and 'human_profiles' do not fit together")

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from empo_bi.store.format_names import level_name, spoken
-from empo_bi.store.records import FormatError
+from empo_bi.store.records import LARGEST_WEIGHT, FormatError
 from empo_bi.types import Array, Json
 
 CARRIED = ("human", "effective", "robot")  # tables of a carry
+_LARGEST = {"weight": LARGEST_WEIGHT, "joint": 1e6}  # priors whose probabilities sum to more than 1 are used as they are
 SLACK = 2**-10  # by which rounding may take values beyond 1, at the most
 
 
@@ -96,8 +97,8 @@ class SolutionRules:
         least, most = _ends(array)
         if name in ("vh", "ve") and not (least >= 0 and most <= self.most):
             raise FormatError(f"{where}: values of goals are {least:g} to {most:g}; expected 0 to {min(self.most, 1)}")
-        if name in ("weight", "joint") and not (least >= 0 and most < np.inf):
-            raise FormatError(f"{where}: numbers are {least:g} to {most:g}; expected finite ones, 0 or more")
+        if name in _LARGEST and not (least >= 0 and most <= _LARGEST[name]):
+            raise FormatError(f"{where}: numbers are {least:g} to {most:g}; expected 0 to {_LARGEST[name]:g}")
         if name == "xh" and not (least >= 0 and most < np.inf):
             raise FormatError(f"{where}: power is {least:g} to {most:g}; expected finite numbers, 0 or more")
         if name in ("qr", "vr") and not (-np.inf < least and most <= 0):

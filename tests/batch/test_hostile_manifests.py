@@ -199,7 +199,7 @@ def test_verify_holds_a_summary_to_its_solution(has_dag: bool, tmp_path: Path, m
     found = invoke("verify", run)
     assert found.exit_code == 1
     assert ("pi_r_still" in found.output) == has_dag
-    assert "says X_h_1 7.0" in found.output
+    assert "X_h_1" in found.output
 
 
 @pytest.mark.parametrize("change", ["world", "states", "store"])

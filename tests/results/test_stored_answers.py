@@ -218,6 +218,41 @@ def test_goals_of_the_same_name_stay_different_goals(tmp_path: Path) -> None:
         assert [float(found.Vh[start][0].get(Nameless(d), 0.0)) for d in range(4)] == values
 
 
+class Duck:
+    """A goal without a name of its own, which has an address in its ``repr``."""
+
+    def is_achieved(self, state: Any) -> int:
+        return int(state[1][0][2] == 1)
+
+
+def test_goals_without_names_are_recognised(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"human_agent_indices": [0], "phase_2": False, "progress": False}
+    duck = Duck()
+
+    class Yields:
+        def generate(self, state: Any, human_agent_index: int) -> Any:
+            yield duck, 1.0
+
+    with solve(freeing(), USUAL, possible_goal_generator=Yields(), out=tmp_path, **options) as expected:
+        start = expected.dag.states(0)[0]
+        value = expected.Vh[start][0][duck]
+    with open_solution(tmp_path) as found:
+        assert list(found.Vh[start][0].values()) == [value]
+    with open_solution(tmp_path, goals=Yields()) as found:
+        assert found.Vh[start][0][duck] == value
+
+
+def test_goals_of_another_world_are_stored(tmp_path: Path) -> None:
+    world, other = freeing(), load_world("asymmetric_freeing", max_steps=3, possible_goals=["1,1,9,4", "2,2"])
+    world.possible_goal_generator = other.possible_goal_generator
+    with solve(world, USUAL, out=tmp_path, progress=False) as expected:
+        names, value = expected.goal_columns.names, expected.values.V_r[0][0]
+    with open_solution(tmp_path) as found:
+        assert (found.goal_columns.names, found.values.V_r[0][0]) == (names, value)
+    with open_solution(tmp_path, goals=other.possible_goal_generator) as found:
+        assert found.goals[0] == [goal for goal, _ in other.possible_goal_generator.generate(world.initial_state(), 0)]
+
+
 def test_a_run_that_was_begun_with_a_copy_of_the_worlds_goals_is_continued(tmp_path: Path, monkeypatch: Any) -> None:
     world = freeing()
     with monkeypatch.context() as patch:
@@ -366,6 +401,9 @@ def dies_at_step_1(joint: Any) -> Any:
         ({"answers": ["attained", "everything"]}, "answers"),
         ({"answers": ["attained", "joint"]}, "do not fit together"),
         ({"goal_weights": [[-1.0, 0, 0, 0], [0, 0, 0, 0]]}, "negative"),
+        ({"goal_weights": [[1e301, 0, 0, 0], [0, 0, 0, 0]]}, "above 1e+300"),
+        ({"content": {"robots": [0, 2]}}, "share agents"),
+        ({"goal_weights": None}, "goal_weights"),
         ({"goals": [["a", "b", "c", "d"], ["a", "b", "c", "d"]]}, "labels are not those"),
     ],
 )
@@ -373,7 +411,9 @@ def test_manifests_that_contradict_themselves_are_refused(tmp_path: Path, change
     solve(own.listed(), USUAL, out=tmp_path, progress=False).close()
     (store,) = tmp_path.glob("solution-*")
     tree = tree_of(store)
-    put_record(tree, "zarr.json", record_of(tree, "zarr.json") | change)
+    manifest = record_of(tree, "zarr.json")
+    changed = manifest | change | {"content": manifest["content"] | change.get("content", {})}
+    put_record(tree, "zarr.json", {name: value for name, value in changed.items() if value is not None})
     put_tree(tree, store)
     with pytest.raises(DamagedStoreError, match=re.escape(complaint)):
         open_solution(tmp_path)
