@@ -109,8 +109,8 @@ def test_interrupts_at_any_moment_are_keyboard_interrupts() -> None:
     stopped = []
     for milliseconds in moments:
         timer = threading.Timer(milliseconds / 1000, press)
-        timer.start()
         try:
+            timer.start()  # inside, since the interrupt may come before the next line
             for _ in range(1000):
                 enumerate_dag(world, progress=False)
         except KeyboardInterrupt:

@@ -18,6 +18,7 @@ from empo_bi.errors import EmpoOverflowError, GoalError, MemoryLimitError
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.results.solution import Solution
 from empo_bi.results.state_report import what_V_h_is
+from empo_bi.runtime.arguments import suggests_names
 from empo_bi.runtime.byte_sizes import Size
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.evaluation import Robots, level_with
@@ -168,6 +169,7 @@ class ValueScale:
         return chance if self.gamma_h == 1 else f"{chance}, discounted by gamma_h={self.gamma_h:.4g} a step"
 
 
+@suggests_names()
 def value_scale(
     solution: Solution, state: Hashable = None, *, still: int | str | None = None, memory_limit: Size | None = None,
     workers: int = 1, progress: bool = False,

@@ -71,6 +71,7 @@ class Solution(Displayed):
         self._users: weakref.WeakSet[Solution] = weakref.WeakSet() if users is None else users
         self._users.add(self)
         self.blocks, self.setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
+        self.was_there = False  # whether it was opened, not solved
         self.missing: str | None = None  # what the humans' policies depend on, where that is not at hand
         self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
 

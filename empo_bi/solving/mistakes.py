@@ -21,8 +21,9 @@ _LARGE = 2_000_000  # states without their steps; nobody waits for a look at mor
 
 
 def warn_of_mistakes(solutions: Sequence[Solution], *, robots_are_given: bool) -> None:
-    """Of each at most once, however many sets of parameters were solved."""
-    for message in _mistakes(solutions, robots_are_given):
+    """Of each at most once, however many sets of parameters were solved; what was there is only opened."""
+    new = [solution for solution in solutions if not solution.was_there]
+    for message in _mistakes(new, robots_are_given) if new else ():
         warnings.warn(f"{message}. {_MORE}", AdviceWarning, stacklevel=5)  # where solve was called
 
 

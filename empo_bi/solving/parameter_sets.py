@@ -35,6 +35,7 @@ class ParameterSets:
     stored: StoredResults
     resources: Resources
     watch: Watch
+    solved: set[int] = field(default_factory=set)  # numbers of sets that were not there before
     _told: set[int] = field(default_factory=set)  # levels of which somebody was told
 
     def results(self, chosen: Sequence[int], setting: Setting) -> Results:
@@ -43,6 +44,7 @@ class ParameterSets:
         contents = self.stored.contents(chosen, setting)
         in_memory = self.stored.places[0] is None
         left = self.stored.unfinished(contents)
+        self.solved.update(left)
         sizes = sweep_sizes(self.problem, self.blocks.dag, setting, self.resources, left, in_memory=in_memory)
         self.blocks.block_states = sizes.block_states
         try:

@@ -70,6 +70,8 @@ class Run:
             )
             for i, levels in results.items()
         }  # fmt: skip
+        for i in results:
+            self.found[i].was_there = i not in self.sets.solved
 
     @contextlib.contextmanager
     def closing_on_failure(self) -> Iterator[None]:

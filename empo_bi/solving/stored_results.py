@@ -13,6 +13,7 @@ from empo_bi.solving import result_content
 from empo_bi.solving.options import Storage
 from empo_bi.solving.problem import Problem
 from empo_bi.solving.result_content import ResultContent
+from empo_bi.store.records import SOLUTION_ANSWERS
 from empo_bi.store.solution_folders import ARCHIVES, SolutionFolders, are_same, has_folder, inside, write_archive
 from empo_bi.store.solved_levels import SolvedLevels
 from empo_bi.sweep.phases import Setting
@@ -89,6 +90,8 @@ class StoredResults:
         """Copy results to the archive, if there is to be one."""
         if self.storage.archive is not None:
             about = result_content.description(self.problem, self.dag, setting)
+            if not results.answers:  # they are in memory, and have their functions at hand
+                about = {name: value for name, value in about.items() if name not in SOLUTION_ANSWERS}
             about["world"] = self.problem.model.mapping  # so that its readers can find the states again
             folder = archive_folder(self.storage, self.problem.phase_2)
             write_archive(folder, results, content, about, self.storage.compression)

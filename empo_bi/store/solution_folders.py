@@ -12,7 +12,7 @@ from empo_bi.errors import StoreNotFoundError
 from empo_bi.runtime.digests import digest_of
 from empo_bi.runtime.ordinary_files import check_relative, path_inside
 from empo_bi.store.format_names import SOLUTION_KIND, WRITTEN_BY
-from empo_bi.store.solved_levels import ARRAYS, MemorySolution, SolvedLevels
+from empo_bi.store.solved_levels import DIMENSIONS, MemorySolution, SolvedLevels
 from empo_bi.store.zipped_run import zip_above
 from empo_bi.types import Json
 from empo_bi.world.as_model import Model
@@ -151,7 +151,7 @@ def write_archive(folder: Any, results: SolvedLevels, content: Json, about: Json
     archive.backlog_bytes = 0  # a level at a time
     try:
         for t in range(about["horizon"], -1, -1):
-            archive.put(t, {name: results.get(t, name) for name in ARRAYS if results.has(t, name)}, dict)
+            archive.put(t, {name: results.get(t, name) for name in DIMENSIONS if results.has(t, name)}, dict)
             results.give_back()
         archive.finish()
     except BaseException:

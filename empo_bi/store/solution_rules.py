@@ -44,7 +44,7 @@ class SolutionRules:
     most: float
     arrays: frozenset[str]
     tables: frozenset[str]
-    n_human_profiles: int
+    n_human_profiles: int = 0
 
     @classmethod
     def of(cls, manifest: Json) -> SolutionRules | None:

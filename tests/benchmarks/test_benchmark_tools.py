@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -185,3 +187,13 @@ def test_rooms_that_cannot_be_are_refused() -> None:
         room(2, 2, humans=4, n_goals=1)
     with pytest.raises(ValueError, match="10 goals, but 2 x 2 cells have 9"):
         room(2, 2, humans=1, n_goals=10)
+
+
+def test_two_checkouts_are_compared_in_turns() -> None:
+    here = Path(__file__).parents[2]
+    script = [sys.executable, str(here / "benchmarks/compare_checkouts.py"), str(here), str(here)]
+    choices = ["--world", "basics/first_steps", "--steps", "3", "--rounds", "1", "--cases", "enumerate in memory"]
+    done = subprocess.run([*script, *choices], capture_output=True, text=True, timeout=300, check=True)
+    line = done.stdout.splitlines()[-1]
+    assert line.startswith("enumerate in memory")
+    assert line.count("x") == 2

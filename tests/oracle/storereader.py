@@ -186,7 +186,7 @@ class StoreReader:
         self.root = zarr.open_group(ZipStore(path, mode="r") if str(path).endswith(".zip") else path, mode="r")
         self.manifest = unsealed(self.root)
         check((self.manifest["format"], self.manifest["version"]) == ("empo_bi DAG", 1), "another format")
-        check(set(self.manifest) == MANIFEST_FIELDS, f"manifest: fields {sorted(self.manifest)}")
+        check(set(self.manifest) - {"own_goals"} == MANIFEST_FIELDS, f"manifest: fields {sorted(self.manifest)}")
         check(
             set(self.manifest["content"]) - SUB_PROBLEM_FIELDS == CONTENT_FIELDS,
             f"content: fields {sorted(self.manifest['content'])}",

@@ -549,14 +549,3 @@ def test_long_horizons_are_planned_quickly_and_endless_ones_refused() -> None:
             plan(load_world(corridor, max_steps=steps), progress=False)
     with pytest.raises(ValueError, match="steps=200,000; plans"):
         plan(load_world(corridor), steps=[5, 200_000], progress=False)
-
-
-def test_the_longest_horizon_that_fits_is_found() -> None:
-    world = load_world("asymmetric_freeing", max_steps=30)
-    found = plan(world, seconds=1.0, memory="600MB", progress=False)
-    assert found.longest is not None
-    assert 1 < found.longest < 30
-    fits, too_long = plan(
-        world, steps=[found.longest, found.longest + 1], seconds=1.0, memory="600MB", progress=False
-    ).horizons
-    assert fits.recommended is not None or too_long.recommended is None
