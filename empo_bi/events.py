@@ -202,7 +202,8 @@ class _StateTest:
         ask = getattr(event, "is_achieved", event)
         if not callable(ask) or isinstance(event, type):
             raise TypeError(
-                f"{short_repr(event)} is not an event; give a goal, one of empo_bi.events, or a function of a state"
+                f"{short_repr(event)} is not an event; give a goal of solution.goals (not its name), one of "
+                "empo_bi.events, or a function of a state"
             )
         return cls(event, ask)
 

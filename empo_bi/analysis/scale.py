@@ -27,7 +27,7 @@ from empo_bi.types import Arrays, BoolArray, FloatArray, Json
 from empo_bi.world.still import STILL_NAMES, still_action
 
 COMPUTED, NOTHING, RANDOM, BEST = "as computed", "does nothing", "acts at random", "takes its best action"
-SAME = 1e-9  # relative differences of V_r below this are rounding
+SAME = 1e-6  # relative difference of V_r that is rounding: as many digits as are shown
 PASS_PAIRS = 30_000_000  # pairs of a state and an action profile, which take a few seconds
 
 

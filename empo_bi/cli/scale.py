@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from empo_bi.errors import EmpoError
+from empo_bi.errors import EmpoError, MemoryLimitError
 
 if TYPE_CHECKING:
     from empo_bi.results.solution import Solution
@@ -37,6 +37,8 @@ class Comparison:
             return cls(["V_r was not compared with that of other robots, which takes longer here; --scale does it"])
         try:
             scale = scale_within(solution, report.state, None, resources)
+        except MemoryLimitError:
+            return cls(["V_r was not compared with that of other robots, which takes more than the memory limit"])
         except EmpoError as error:  # what was solved is there all the same
             return cls([f"V_r was not compared with that of other robots: {error}"])
         return cls(str(scale).splitlines(), scale.to_json())

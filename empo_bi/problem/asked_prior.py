@@ -7,8 +7,10 @@ together. All give the same numbers, bit by bit, if they mean the same.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -36,6 +38,7 @@ from empo_bi.types import ByteArray, FloatArray, IndexArray, Json
 from empo_bi.world.model import State, World
 
 REMEMBERED_BYTES = 1 << 25  # of answers that hold for several states; when there are more, all are forgotten
+_ROUNDING = 1e-2  # of a policy's sum; some come from tables in float16
 _BYTES_PER_ANSWER = 400  # of a question and an array, beside its numbers
 
 Joint = tuple[FloatArray, FloatArray]  # (M, U) and (M, X, U)
@@ -86,6 +89,7 @@ class AskedPrior:
         self.n_questions, self.seconds = 0, 0.0
         self._answers: dict[Hashable, FloatArray] = {}
         self._lock = threading.Lock()
+        self._has_warned = False
 
     def __getstate__(self) -> dict[str, object]:
         """For other processes: they get no answers, and where those are arrays, not the prior either."""
@@ -195,13 +199,28 @@ class AskedPrior:
         begin = time.perf_counter()
         try:
             told = prior(state, human) if goal is None else prior(state, human, goal)
-            return np.asarray(told, dtype=np.float64)
+            found_A = np.asarray(told, dtype=np.float64)
         except Exception as error:
             error.add_note(f"(human_policy_prior({short_repr(state)}, {human}, {short_repr(goal)}) was asked)")
             raise
         finally:
             self.seconds += time.perf_counter() - begin
             self.n_questions += 1
+        self._check(found_A, state, human, goal)
+        return found_A
+
+    def _check(self, found_A: FloatArray, state: State, human: int, goal: Goal) -> None:
+        """Refuse answers for another number of actions; say once if probabilities of a goal do not sum to 1."""
+        n_actions = self.profiles.actions_N[human]
+        asked = f"human_policy_prior({short_repr(state)}, {human}, {short_repr(goal)})"
+        if found_A.ndim == 1 and len(found_A) not in (n_actions, self.profiles.n_actions):
+            raise ValueError(f"{asked} gave {len(found_A)} probabilities; human {human} has {n_actions} actions")
+        total = float(found_A.sum())
+        if goal is not None and not self._has_warned and math.isfinite(total) and abs(total - 1) > _ROUNDING:
+            self._has_warned = True
+            warnings.warn(
+                f"{asked} gave probabilities that sum to {total:g}, not 1; they are used as they are", stacklevel=2
+            )
 
     def _row(self, told_A: FloatArray) -> FloatArray:
         """(A,), filled up with 0; NaN for what is no policy, which makes the plain way ask again and complain."""

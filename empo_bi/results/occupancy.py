@@ -87,7 +87,7 @@ def probability_by_time(
     -------
     (T + 1,) float64, or (E, T + 1): T is ``dag.horizon``, and t the step in gridworlds
     """
-    events = list(event) if isinstance(event, Sequence) else [event]
+    events = list(event) if isinstance(event, Sequence) and not isinstance(event, str) else [event]
     indicators = indicators_of(events, solution.dag)
     happened_TE = np.zeros((solution.dag.horizon + 1, len(events)))
     for t, mass_SN in ForwardPass(solution, len(events), goals):
@@ -97,7 +97,7 @@ def probability_by_time(
             happened_TE[t, e] = mass_SN[now, e].sum()
             mass_SN[now, e] = 0.0
     by_time_ET = happened_TE.cumsum(axis=0).T
-    return by_time_ET if isinstance(event, Sequence) else by_time_ET[0]
+    return by_time_ET if isinstance(event, Sequence) and not isinstance(event, str) else by_time_ET[0]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def first_of(solution: Solution, events: Sequence[Event]) -> FirstEvent:
     solution : Solution, with both phases
     events : goals, events of ``empo_bi.events``, functions of a state
     """
-    if not isinstance(events, Sequence) or not events:
+    if not isinstance(events, Sequence) or isinstance(events, str) or not events:
         raise ValueError(f"events={events!r}; give a list of at least one event")
     indicators = indicators_of(events, solution.dag)
     first_TE, tie = np.zeros((solution.dag.horizon + 1, len(events))), 0.0

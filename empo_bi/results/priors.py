@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, cast
 
@@ -23,10 +22,7 @@ class CallablePrior(HumanPolicyPrior):
 
     def __init__(self, function: Callable[..., npt.ArrayLike], world_model: Any, human_agent_indices: Sequence[int]) -> None:
         super().__init__(world_model, human_agent_indices)
-        self.function, self._has_warned = function, False
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_has_warned": False}
+        self.function = function
 
     def __call__(self, state: Hashable, human_agent_index: int, possible_goal: Goal | None = None) -> FloatArray:
         def call() -> str:
@@ -40,12 +36,6 @@ class CallablePrior(HumanPolicyPrior):
         n_actions = as_model(self.world_model).n_actions
         if found.shape != (n_actions,) or not (found >= 0).all():
             raise ValueError(f"{call()} gave {short_repr(found)}; expected {n_actions} probabilities, one for each action")
-        if not self._has_warned and abs(found.sum() - 1) > 1e-6:
-            self._has_warned = True
-            warnings.warn(
-                f"{call()} gave probabilities that sum to {found.sum():g}, not 1; they are used as they are",
-                stacklevel=2,
-            )
         return found
 
 

@@ -48,7 +48,10 @@ def checked_agents(model: Model, humans: Iterable[int], robots: Iterable[int]) -
             raise ValueError(f"{role}_agent_indices={list(agents)!r}: agent {twice[0]} is named twice")
     both = sorted(set(humans) & set(robots))
     if both:
-        raise ValueError(f"agent {both[0]} is both human and robot; give each agent one role")
+        raise ValueError(
+            f"agent {both[0]} is both human and robot; give each agent one role: human_agent_indices is {list(humans)} and "
+            f"robot_agent_indices {list(robots)} (where one of them is not given, it is the world's own)"
+        )
     if not len(humans):
         raise ValueError("there are no humans: give human_agent_indices (--humans), or a world that has some")
     return [int(agent) for agent in humans], [int(agent) for agent in robots]

@@ -151,6 +151,8 @@ def _open(path: str | os.PathLike[str], given: Given, again: Resources | None, *
     if run is None and store is None:
         if "dag" in folder.names("dag"):
             raise StoreNotFoundError(f"{folder}: nothing is solved there yet; run the same command again to continue")
+        if "runs" in folder.names("runs"):
+            raise StoreNotFoundError(f"{folder}: this is a batch; open one of the runs in {folder}/runs")
         what = "this is a DAG; no solution is there" if "finished" in folder.names("finished") else "no solution is there"
         raise StoreNotFoundError(f"{folder}: {what}; solve(world, out=...), empo-bi solve --out, or a batch makes one")
     if run is not None:

@@ -65,7 +65,6 @@ def states_in_order(world: Any) -> list[Any]:
     return Graph(world).states
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 @pytest.mark.parametrize(
     "value",
     [
@@ -83,6 +82,7 @@ def test_values_that_contradict_themselves_are_damage(tmp_path: Path, value: Any
         list(read_levels(path, str))
 
 
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 def test_what_the_documented_functions_archive_is_read_in_the_order_of_get_dag(make: Any, tmp_path: Path) -> None:
     world = make()
     Vh, Vr, Vhe = solved(world, tmp_path)
