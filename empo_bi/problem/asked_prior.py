@@ -215,6 +215,8 @@ class AskedPrior:
         asked = f"human_policy_prior({short_repr(state)}, {human}, {short_repr(goal)})"
         if found_A.ndim == 1 and len(found_A) not in (n_actions, self.profiles.n_actions):
             raise ValueError(f"{asked} gave {len(found_A)} probabilities; human {human} has {n_actions} actions")
+        if not (found_A >= 0).all():
+            raise ValueError(f"{asked} gave {short_repr(found_A.tolist())}; probabilities are 0 or more")
         total = float(found_A.sum())
         if goal is not None and not self._has_warned and math.isfinite(total) and abs(total - 1) > _ROUNDING:
             self._has_warned = True

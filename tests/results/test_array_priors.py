@@ -302,3 +302,28 @@ def test_stores_tell_arrays_from_others(tmp_path: Any, dag: Any) -> None:
     for policies in (arrays, [array.copy() for array in arrays], [np.full_like(array, 0.25) for array in arrays]):
         solve(dag.world, PARAMS, human_policy_prior=ArrayPrior(dag, policies), out=tmp_path / "run", progress=False)
     assert sum(path.name.startswith("solution-") for path in (tmp_path / "run").iterdir()) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [([0.5, 0.5], "gave 2 probabilities; human 0 has 4 actions"), ([1.5, -0.5, 0, 0], "probabilities are 0 or more")],
+)
+def test_a_prior_of_ones_own_with_odd_answers_is_refused(answer: list[float], complaint: str) -> None:
+    class Odd(HumanPolicyPrior):
+        def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
+            return np.array(answer)
+
+    world = load_world("asymmetric_freeing", max_steps=2)
+    with pytest.raises(ValueError, match=complaint):
+        solve(world, human_policy_prior=Odd(world, [0, 1]), progress=False)
+
+
+def test_probabilities_that_do_not_sum_to_1_are_told_of_once() -> None:
+    class Much(HumanPolicyPrior):
+        def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
+            return np.full(4, 0.4)
+
+    world = load_world("asymmetric_freeing", max_steps=2)
+    with pytest.warns(UserWarning, match=r"sum to 1\.6, not 1; they are used as they are") as told:
+        solve(world, human_policy_prior=Much(world, [0, 1]), progress=False)
+    assert sum("sum to" in str(one.message) for one in told) == 1
