@@ -313,7 +313,7 @@ def test_a_prior_of_ones_own_with_odd_answers_is_refused(answer: list[float], co
         def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
             return np.array(answer)
 
-    world = load_world("asymmetric_freeing", max_steps=2)
+    world = load_quietly("asymmetric_freeing", max_steps=2)
     with pytest.raises(ValueError, match=complaint):
         solve(world, human_policy_prior=Odd(world, [0, 1]), progress=False)
 
@@ -323,7 +323,7 @@ def test_probabilities_that_do_not_sum_to_1_are_told_of_once() -> None:
         def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
             return np.full(4, 0.4)
 
-    world = load_world("asymmetric_freeing", max_steps=2)
+    world = load_quietly("asymmetric_freeing", max_steps=2)
     with pytest.warns(UserWarning, match=r"sum to 1\.6, not 1; they are used as they are") as told:
         solve(world, human_policy_prior=Much(world, [0, 1]), progress=False)
     assert sum("sum to" in str(one.message) for one in told) == 1
