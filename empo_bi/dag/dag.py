@@ -65,6 +65,7 @@ class Dag(Displayed):
         self.snapshot: WorldSnapshot | None = None  # likewise, of a world whose attributes change when it is asked
         self.part = WHOLE  # of the world that was enumerated
         self.begins: Sequence[State] = ()  # where runs begin, where that is not where the enumeration began
+        self.goal_answers: dict[str, object] = {}  # what users' goals said of these states, by a key of the goals
         self.is_usable = True  # until it is closed
         self.horizon = len(levels) - 1
         self.level_sizes = [sizes.n_states for sizes in levels.sizes]
@@ -108,6 +109,7 @@ class Dag(Displayed):
     def close(self) -> None:
         """Give back memory and, if the DAG is in a temporary store, the disk."""
         self.is_usable = False
+        self.goal_answers.clear()
         self.levels.close()
 
     def level(self, t: int) -> LevelSlice:

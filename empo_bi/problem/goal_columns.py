@@ -22,6 +22,7 @@ from empo_bi.dag.level_blocks import LevelBlocks
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.errors import GoalError
 from empo_bi.memory.watch import Watch
+from empo_bi.problem.goal_answers import GoalAnswers, answers_before
 from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.runtime.progress import LevelBar
 from empo_bi.runtime.wording import short_repr
@@ -63,17 +64,20 @@ class GoalColumns(Columns):
         self._blocks = blocks
         dag = self.dag
         fixed = fixed_goals(generator, self.humans, dag.model)
-        self._weights: list[FloatArray] = []  # by level, where they differ from state to state
-        self._has: list[ByteArray] = []
+        is_compiled = fixed is not None and dag.model.packed is not None and fixed.ignore_the_step
+        self._said = said = GoalAnswers() if is_compiled else answers_before(dag, self.humans, generator)
         if fixed is None:
-            fixed = self._ask_everywhere(progress, Watch("goals", "Use fewer goals") if watch is None else watch)
+            if said.fixed is None:
+                said.fixed = self._ask_everywhere(progress, Watch("goals", "Use fewer goals") if watch is None else watch)
+            fixed = said.fixed
+        self._weights, self._has = said.weights, said.has  # by level, where they differ from state to state
         super().__init__(humans, fixed.goals, fixed.n_goals)
         self._fixed = fixed
         self._is_stored = (
             dag.goals is not None and dag.goals.is_stored and dag.goals.fixed is not None and dag.goals.fixed == fixed
         )
         self._by_body: ByteArray | None = None
-        self._by_level: dict[int, ByteArray] = {}  # the last ones asked for
+        self._by_level = said.by_level
         for goal in itertools.chain(*self.goals):
             check_hashable(goal)
         self._column: list[dict[Goal, int]] = [
@@ -170,7 +174,7 @@ class GoalColumns(Columns):
             return self._of_bodies()[body_S if place_M is None else body_S[place_M]]
         bits = self._by_level.pop(t, None)
         self._by_level[t] = bits = self._of_level(t) if bits is None else bits
-        if len(self._by_level) > REMEMBERED_LEVELS:
+        if len(self._by_level) > REMEMBERED_LEVELS and (self._is_stored or self._said.are_large):
             del self._by_level[next(iter(self._by_level))]
         return bits if place_M is None else bits[place_M]
 
@@ -207,12 +211,15 @@ class GoalColumns(Columns):
                 watch.level(t, self.dag.level_sizes[t])
                 bar.level(t, self.dag.level_sizes[t])
         n_goals = max(1, *map(len, columns))
+        self._said.weights, self._said.has = [], []  # of an earlier call that was stopped here
         for t, n_states in enumerate(self.dag.level_sizes):
             watch.look(0, 9 * n_states * len(self.humans) * n_goals)
             weight_SX, has_SX = answers[t].tables(n_states, len(self.humans), n_goals)
             answers[t] = _Answers()
-            self._weights.append(weight_SX)
-            self._has.append(has_SX)
+            self._said.weights.append(weight_SX)
+            self._said.has.append(has_SX)
+        if self._said.are_large:
+            self.dag.goal_answers.clear()
         goals = [[*known, *([None] * (n_goals - len(known)))] for known in columns]
         return FixedGoals.of(self.humans, goals, [[0.0] * n_goals for _ in self.humans], self.dag.model)
 

@@ -68,6 +68,7 @@ def _stopped(dag: Dag, part: SubProblem) -> Dag:
     (holds,) = indicators_of([part.stop.event], dag)
     stopped = [holds(t, np.arange(n)) for t, n in enumerate(dag.level_sizes)]
     other = copy.copy(dag)
+    other.goal_answers = {}  # generators are asked about states that go on, and these are fewer now
     other.levels = cast(Levels, StoppedLevels(dag.levels, stopped))
     # Its states are those of the DAG, wherever the sub-problem starts; so that is what identifies it.
     own = {name: key for name, key in dag.part.content.items() if name != "stop"}

@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from counting_functions import asked, note
 from multigrid_standin import StandIn
 
 from empo_bi import compute_human_policy_prior, compute_robot_policy, enumerate_dag, load_world
 from empo_bi.dag.python_objects import as_python_objects
+from empo_bi.goals import PossibleGoal, PossibleGoalGenerator, TabularGoalGenerator
 from empo_bi.world.text import to_mapping
 
 HUMANS, ROBOTS, STEPS = [0, 1], [2], 2
@@ -235,3 +237,132 @@ def test_what_is_no_dag_is_not_taken_for_one(cache: Any, one_enumeration: int) -
     env._dag_cache = cache
     compute_human_policy_prior(env, HUMANS, quiet=True)
     assert StandIn.calls["transitions"] <= one_enumeration + 1
+
+
+# --- goals that are not compiled --------------------------------------------------------------------------------------
+
+
+class Facing(PossibleGoal):
+    """To look into a direction, on a cell: an idea of its own of being achieved."""
+
+    def __init__(self, env: Any, human: int, direction: int) -> None:
+        super().__init__(env)
+        self.human, self.direction = human, direction
+
+    def is_achieved(self, state: Any) -> int:
+        note("facing")
+        return int(state[1][self.human][2] == self.direction)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Facing) and (self.human, self.direction) == (other.human, other.direction)
+
+    def __hash__(self) -> int:
+        return hash((self.human, self.direction))
+
+
+class AllDirections(PossibleGoalGenerator):
+    """Asked about every state."""
+
+    def __init__(self, env: Any, weight: float = 0.25) -> None:
+        super().__init__(env)
+        self.weight = weight
+
+    def generate(self, state: Any, human_agent_index: int) -> Any:
+        note("generate")
+        for direction in range(4):
+            yield Facing(self.env, human_agent_index, direction), self.weight
+
+
+@pytest.mark.parametrize("is_translated", [True, False])
+@pytest.mark.parametrize("is_fixed", [True, False])
+def test_goals_are_asked_once_for_all_calls_with_an_object(*, is_translated: bool, is_fixed: bool) -> None:
+    env = environment(steps=4)
+    env.empo_bi_translate = is_translated
+    goals = [Facing(env, 0, direction) for direction in range(4)]
+    generator: Any = TabularGoalGenerator(goals) if is_fixed else AllDirections(env)
+
+    def solve_both(beta: float) -> Any:
+        prior = compute_human_policy_prior(env, HUMANS, generator, beta_h=beta, gamma_h=0.9, quiet=True)
+        _, Vr, _ = compute_robot_policy(
+            env, HUMANS, ROBOTS, generator, human_policy_prior=prior, beta_r=beta, gamma_h=0.9, gamma_r=0.9,
+            return_values=True, quiet=True,
+        )  # fmt: skip
+        return prior, Vr
+
+    asked.clear()
+    prior, Vr = solve_both(1.0)
+    n_goals = 8
+    assert asked["facing"] == n_goals * len(Vr)
+    before = dict(asked)
+    for beta in (2.0, 3.0):
+        prior, Vr = solve_both(beta)
+    assert len(prior.values) < len(Vr)  # which reads all levels
+    assert asked == before
+    if not is_fixed:  # another weight is another generator
+        generator.weight = 0.5
+        _, other = solve_both(3.0)
+        assert asked["facing"] > before["facing"]
+        assert other != Vr
+
+
+class Turned(Facing):
+    """What counts as having achieved it stands on the environment."""
+
+    def is_achieved(self, state: Any) -> int:
+        return int(state[1][self.human][2] == (self.direction + self.env.turns) % 4)
+
+
+@pytest.mark.parametrize("is_translated", [True, False])
+def test_goals_are_asked_again_if_the_environment_that_they_know_has_changed(*, is_translated: bool) -> None:
+    env: Any = environment()
+    env.empo_bi_translate, env.turns = is_translated, 0
+    see_that_changes_count(env)
+
+
+def test_goals_are_asked_again_if_something_on_the_gridworld_that_they_know_has_changed() -> None:
+    world: Any = load_world("asymmetric_freeing", max_steps=STEPS)
+    world.turns = 0
+    see_that_changes_count(world)
+
+
+def see_that_changes_count(env: Any) -> None:
+    generator = TabularGoalGenerator([Turned(env, 0, 0), Turned(env, 0, 1)])
+
+    def values() -> Any:
+        return compute_human_policy_prior(env, [0], generator, return_Vh=True, quiet=True)[1].copy()
+
+    before = values()
+    env.turns = 1
+    after = values()
+    env.turns = 0
+    assert before == values() != after
+
+
+class ItsOwn(PossibleGoal):
+    """Equal to itself only."""
+
+    def __init__(self, human: int) -> None:
+        super().__init__(None)
+        self.human = human
+
+    def is_achieved(self, state: Any) -> int:
+        return int(state[1][self.human][2] == 0)
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class Listed(PossibleGoalGenerator):
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.goals = [ItsOwn(human) for human in range(2)]
+
+    def generate(self, state: Any, human_agent_index: int) -> Any:
+        yield self.goals[human_agent_index], 1.0
+
+
+def test_tables_have_the_goals_of_this_call_not_equal_ones_of_the_last() -> None:
+    env = environment()
+    for generator in (Listed(), Listed()):
+        prior = compute_human_policy_prior(env, HUMANS, generator, quiet=True)
+        assert [*prior(env.get_state(), 1, generator.goals[1]).shape] == [4]
