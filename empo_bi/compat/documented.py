@@ -132,6 +132,7 @@ def compute_human_policy_prior(
     switches.check()
     roles = Roles(humans=human_agent_indices, robots=(), goals=possible_goal_generator, phase_2=False)
     solution = _solved(given, switches, params, roles, [getattr(given, "_attainment_cache", None)])
+    solution.prior.world_model = given  # not what it was translated to
     cache = _attainment_cache(given, solution)
     _leave_on(given, cache if use_attainment_cache else None, solution.dag if use_disk_slicing else None)
     return _one_or_all(solution.prior, *([solution.Vh] if return_Vh else []), *([cache] if return_attainment_cache else []))
@@ -235,6 +236,7 @@ def compute_robot_policy(
     )  # fmt: skip
     holders = [getattr(human_policy_prior, "solution", None), sliced_cache, getattr(given, "_attainment_cache", None)]
     solution = _solved(given, switches, params, roles, holders)
+    solution.robot_policy.world_model = given  # not what it was translated to
     if getattr(given, "_attainment_cache", None) is None and solution.model.packed is None:
         _leave_on(given, AttainmentCache(solution.blocks, solution.goal_columns), None)  # for the next call
     return _one_or_all(

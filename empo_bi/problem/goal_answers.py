@@ -6,7 +6,7 @@ import inspect
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 from empo_bi.dag.attainment import FixedGoals
 from empo_bi.dag.dag import Dag
@@ -14,6 +14,7 @@ from empo_bi.dag.object_fingerprint import ContentHasher
 from empo_bi.dag.world_snapshot import WorldSnapshot
 from empo_bi.problem.protocols import GoalGenerator
 from empo_bi.types import ByteArray, FloatArray
+from empo_bi.world.model import World
 
 KEPT_BYTES = 1 << 26  # of answers about a DAG
 
@@ -54,7 +55,7 @@ def answers_before(dag: Dag, humans: Sequence[int], generator: GoalGenerator) ->
     Generators that cannot be distinguished from others are asked in each call. For goals that know the user's world, it
     must still be what it was.
     """
-    world: Any = dag.world if dag.model.packed is None else getattr(dag.world, "translated_from", None)
+    world = cast(World, dag.world if dag.model.packed is None else getattr(dag.world, "translated_from", None))
     hasher = _GoalHasher(world)
     try:
         key = str(hasher.hash([list(humans), generator]))
@@ -68,7 +69,7 @@ def answers_before(dag: Dag, humans: Sequence[int], generator: GoalGenerator) ->
     return found
 
 
-def _can_be_used(found: GoalAnswers, dag: Dag, world: Any) -> bool:
+def _can_be_used(found: GoalAnswers, dag: Dag, world: World) -> bool:
     if found.are_large or not found.has_interchangeable_goals:
         return False
     # Where the DAG has a snapshot of its own, that knows which attributes change when the world is asked.
@@ -86,7 +87,7 @@ class _GoalHasher(ContentHasher):
         self._users_world, self.has_met_world = world, False
         self._met: dict[int, str] = {}  # goals and generators, which may refer to each other
 
-    def _told(self, thing: Any) -> Any:
+    def _told(self, thing: object) -> object:
         if isinstance(thing, type) or not any(
             _is_world(getattr(thing, "__dict__", {}).get(name)) for name in ("env", "world_model")
         ):
@@ -96,7 +97,7 @@ class _GoalHasher(ContentHasher):
             return ["goal", type(thing), vars(thing)]
         return self._met[id(thing)]
 
-    def _world(self, world: Any) -> Any:
+    def _world(self, world: object) -> object:
         if world is not self._users_world:
             return super()._world(world)
         self.has_met_world = True

@@ -6,6 +6,7 @@ r"""The Markov chain of a world under both policies, and values on it.
 from __future__ import annotations
 
 import heapq
+import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex, overload
@@ -158,7 +159,8 @@ _NOTHING: tuple[IndexArray, IndexArray, FloatArray] = (
 def documented_order(dag: Dag) -> tuple[list[Hashable], IndexArray]:
     """All states in topological order, with ties broken by size, and the place of each state of the DAG in that order.
 
-    A world written in Python that has its own ``get_dag`` decides the order itself.
+    Where states cannot be compared, a world written in Python that has its own ``get_dag`` decides the order itself. The
+    orders of others are the same, so they are not asked, which may take as long as enumerating them.
     """
     by_level = [dag.states(t) for t in range(dag.horizon + 1)]
     found = [state for states in by_level for state in states]
@@ -173,11 +175,19 @@ def documented_order(dag: Dag) -> tuple[list[Hashable], IndexArray]:
 
 def _own_order(dag: Dag, states: Sequence[Hashable]) -> list[int] | None:
     """The order of the world's own ``get_dag``, if it has one that is of these states."""
-    own = dag.model.states_in_own_order()
+    own = dag.model.states_in_own_order(ask=not _are_totally_ordered(states))
     number_of = {state: i for i, state in enumerate(states)}
     if own is None or len(own) != len(states) or not all(state in number_of for state in own):
         return None
     return [number_of[state] for state in own]
+
+
+def _are_totally_ordered(states: Sequence[Any]) -> bool:
+    """Whether ``<`` puts all of them in a row; frozensets, for example, can be compared, but have no such order."""
+    try:
+        return all(a < b for a, b in itertools.pairwise(sorted(states)))
+    except TypeError:  # such as None beside a number
+        return False
 
 
 def _smallest_first(dag: Dag, states: Sequence[Any]) -> list[int]:

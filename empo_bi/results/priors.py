@@ -12,9 +12,13 @@ from empo_bi.dag.world_fingerprint import world_key
 from empo_bi.problem.params import Params
 from empo_bi.problem.protocols import Goal, GoalGenerator, JointPrior
 from empo_bi.results.policies import HumanPolicyPrior, TabularHumanPolicyPrior
+from empo_bi.results.views import PolicyView
 from empo_bi.runtime.wording import short_repr
 from empo_bi.types import FloatArray
 from empo_bi.world.as_model import as_model
+from empo_bi.world.model import World
+from empo_bi.world.multigrid import is_multigrid
+from empo_bi.world.translation import translated
 
 
 class CallablePrior(HumanPolicyPrior):
@@ -64,10 +68,13 @@ def checked_prior(
             raise ValueError(
                 "human_policy_prior was computed for another world or another horizon; compute it for this world"
             )
-    elif theirs is not None and theirs is not world and not _are_same(world_key(theirs), world_key(world)):
+    elif theirs is not None and not _is_translated_to(theirs, world) and not _are_same(world_key(theirs), world_key(world)):
         raise ValueError("human_policy_prior belongs to another world; give one for this world, or call set_world_model")
+    # The same sweep then solves phase 1, too, unless somebody has put other values in the place of the solution's.
     if solution is not None and solution.goal_columns.generator is generator:
-        return None, solution.human_params
+        values = getattr(prior, "values", None)
+        if isinstance(values, PolicyView) and values.policies is solution.human_policies:
+            return None, solution.human_params
     if all(hasattr(prior, name) for name in ("profile_distribution", "profile_distribution_with_fixed_goal")):
         return cast(JointPrior, prior), None  # by its looks: a wrapper may answer for another object
     if callable(prior):
@@ -76,6 +83,15 @@ def checked_prior(
         f"human_policy_prior={prior!r} is not a prior; give an object with profile_distribution(state) and "
         "profile_distribution_with_fixed_goal(state, agent_index, goal), or a function f(state, agent_index, goal)"
     )
+
+
+def _is_translated_to(theirs: World, world: World) -> bool:
+    """Whether a prior's world is the one to solve, or the environment that this was translated from, or one like it."""
+    if theirs is world or theirs is getattr(world, "translated_from", None):
+        return True
+    if not is_multigrid(cast(object, theirs)):
+        return False
+    return _are_same(world_key(translated(theirs, progress=False)), world_key(world))
 
 
 def _are_same(theirs: tuple[str, int | None] | None, ours: tuple[str, int | None] | None) -> bool:

@@ -51,10 +51,14 @@ class StateView(dict[Hashable, Entry]):
             entry = self._make(t, np.array([place]))[0]
             if entry is None:
                 raise KeyError(state)
-            self._entries[t, place] = entry
+            self._entries[t, place] = self._protected(entry)
             if len(self._entries) > REMEMBERED:
                 self._entries.popitem(last=False)
         return self._entries[t, place]
+
+    def _protected(self, entry: Entry) -> Entry:
+        """An entry to look at. Changing it would change no result, so where it has arrays, these can only be read."""
+        return entry
 
     def _all(self) -> Iterator[tuple[Hashable, Entry]]:
         for t, n_states in enumerate(self._dag.level_sizes):
@@ -127,7 +131,7 @@ class _Items(ItemsView[Hashable, Entry]):
     _mapping: StateView[Entry]
 
     def __iter__(self) -> Iterator[tuple[Hashable, Entry]]:
-        return self._mapping._all()
+        return ((state, self._mapping._protected(entry)) for state, entry in self._mapping._all())
 
 
 class PolicyView(StateView[dict[int, dict[Goal, FloatArray]]]):
@@ -149,6 +153,12 @@ class PolicyView(StateView[dict[int, dict[Goal, FloatArray]]]):
                 for h, human in enumerate(goals.humans)
             }
         return [found.get(place) for place in place_M.tolist()]
+
+    def _protected(self, entry: dict[int, dict[Goal, FloatArray]]) -> dict[int, dict[Goal, FloatArray]]:
+        for by_goal in entry.values():
+            for pi_A in by_goal.values():
+                pi_A.flags.writeable = False
+        return entry
 
 
 class GoalValueView(StateView[dict[int, dict[Goal, float]]]):

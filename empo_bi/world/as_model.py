@@ -86,8 +86,8 @@ class Model(Protocol):
     def packed(self) -> PackedWorld | None:
         """What encodes, decodes and expands whole blocks of states as keys (S, W); None: states are asked one by one."""
 
-    def states_in_own_order(self) -> Sequence[State] | None:
-        """All states in an order of the world's own (its ``get_dag``); None for the documented order."""
+    def states_in_own_order(self, *, ask: bool) -> Sequence[State] | None:
+        """All states in the order that the world's own ``get_dag`` has left behind, or if one may ``ask``, that it says."""
 
     # --- durations ----------------------------------------------------------------------------------------------------
 

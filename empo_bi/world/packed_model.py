@@ -26,7 +26,7 @@ class PackedModel(PythonModel):
     def packed(self) -> PackedWorld:
         return self.world
 
-    def states_in_own_order(self) -> Sequence[State] | None:
+    def states_in_own_order(self, *, ask: bool) -> Sequence[State] | None:
         return None
 
     @property

@@ -6,6 +6,7 @@ Worker processes load this module; it imports nothing that compiles (numba takes
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -117,13 +118,14 @@ class PythonModel:
     def packed(self) -> PackedWorld | None:
         return None
 
-    def states_in_own_order(self) -> Sequence[State] | None:
-        """What ``get_dag`` says, or has left behind. Environments of EMPO are not asked: theirs is the documented order."""
-        found: Sequence[Any] | None = None
+    def states_in_own_order(self, *, ask: bool) -> Sequence[State] | None:
+        """What ``get_dag`` has left behind, or says. Environments of EMPO are not asked: theirs is the documented order."""
+        found: Sequence[State] | None = None
         if self._said("_dag_cache", None):
             found = self.world._dag_cache[0]
-        elif callable(self._said("get_dag", None)) and not has_grid_of_agents(self.world):
-            found = self.world.get_dag()[0]
+        elif ask and callable(self._said("get_dag", None)) and not has_grid_of_agents(self.world):
+            can_be_quiet = "quiet" in inspect.signature(self.world.get_dag).parameters
+            found = (self.world.get_dag(quiet=True) if can_be_quiet else self.world.get_dag())[0]
         return found
 
     # --- durations ----------------------------------------------------------------------------------------------------

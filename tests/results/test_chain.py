@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,15 +133,47 @@ def test_the_order_of_a_ring_that_leaps_over_levels_is_that_of_the_oracle(chain:
     assert chain.states == Graph(OracleRing()).states
 
 
-def test_a_world_with_a_get_dag_of_its_own_decides_the_order() -> None:
-    class Own(Table):
-        def get_dag(self, return_probabilities: bool = False, quiet: bool = False) -> Any:
-            return ["a", "y", "d", "b", "z", "c"], None, None
+class Own(Table):
+    """Has a ``get_dag``, which enumerates and shows a bar, if it is not quiet."""
 
-    chain = solve(Own(ACROSS, "a"), **EXACT).markov_chain
-    assert chain.states == Own(ACROSS, "a").get_dag()[0]
+    order: Sequence[Any] = ()
+    n_enumerated = 0
+
+    def get_dag(self, return_probabilities: bool = False, quiet: bool = False) -> Any:
+        assert quiet
+        self.n_enumerated += 1
+        return self.order, None, None
+
+
+def test_a_get_dag_is_not_called_for_an_order_that_is_known() -> None:
+    world = Own(ACROSS, "a")
+    chain = solve(world, **EXACT).markov_chain
+    assert chain.states == ["a", "b", "c", "y", "d", "z"]
+    assert chain[3] == pytest.approx({4: 0.25, 5: 0.75})
+    assert world.n_enumerated == 0
+
+
+def test_what_get_dag_has_left_behind_decides_the_order() -> None:
+    world: Any = Own(ACROSS, "a")
+    world._dag_cache = (["a", "y", "d", "b", "z", "c"], {}, [])
+    chain = solve(world, **EXACT).markov_chain
+    assert chain.states == ["a", "y", "d", "b", "z", "c"]
     assert chain[1] == pytest.approx({2: 0.25, 4: 0.75})
     assert chain[3] == {5: 1.0}
+
+
+def test_a_get_dag_of_states_that_cannot_be_compared_decides_the_order_quietly() -> None:
+    across = {
+        frozenset(state): [[(p, frozenset(successor)) for p, successor in row] for row in rows]
+        for state, rows in ACROSS.items()
+    }
+    world = Own(across, frozenset("a"))
+    world.order = [frozenset(name) for name in "aydbzc"]
+    chain = solve(world, **EXACT).markov_chain
+    assert chain.states == world.order
+    assert chain[1] == pytest.approx({2: 0.25, 4: 0.75})
+    assert chain[3] == {5: 1.0}
+    assert world.n_enumerated == 1
 
 
 def test_states_that_cannot_be_compared_are_in_some_topological_order() -> None:

@@ -81,6 +81,35 @@ def policy(request: pytest.FixtureRequest) -> TabularRobotPolicy:
     return POLICIES[request.param]()
 
 
+# --- priors that somebody has changed ---------------------------------------------------------------------------------
+
+
+def value_at_start(prior: TabularHumanPolicyPrior) -> float:
+    found: float = compute_robot_policy(
+        prior.world_model, HUMANS, [1], human_policy_prior=prior, return_values=True, use_float16=False, quiet=True
+    )[1][START]
+    return found
+
+
+def test_values_that_somebody_has_put_into_a_computed_prior_count_in_phase_2() -> None:
+    prior = engine_prior()
+    before, changed = value_at_start(prior), prior.values.copy()
+    for by_goal in (by_goal for entry in changed.values() for by_goal in entry.values()):
+        for pi_A in by_goal.values():
+            pi_A[:] = np.eye(len(pi_A))[-1]
+    by_table = TabularHumanPolicyPrior(prior.world_model, HUMANS, prior.possible_goal_generator, changed)
+    prior.values = changed
+    assert value_at_start(prior) == value_at_start(by_table) != before
+
+
+def test_the_arrays_of_a_computed_prior_can_only_be_read() -> None:
+    prior = engine_prior()
+    entries = [prior.values[START], next(iter(prior.values.values())), next(iter(prior.values.items()))[1]]
+    for entry in entries:
+        with pytest.raises(ValueError, match="read-only"):
+            entry[0][At(1)][:] = 0.5
+
+
 # --- the humans' prior ------------------------------------------------------------------------------------------------
 
 

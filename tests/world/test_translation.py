@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -18,7 +19,9 @@ from random_worlds import random_worlds
 
 import empo_bi
 from empo_bi import (
+    HumanPolicyPrior,
     Params,
+    TabularHumanPolicyPrior,
     compute_human_policy_prior,
     compute_robot_policy,
     enumerate_dag,
@@ -201,6 +204,58 @@ def test_translation_changes_nothing_of_the_object() -> None:
         assert after[name] == before[name]
     assert [vars(agent) for agent in after["agents"]] == [vars(agent) for agent in before["agents"]]
     assert [str(thing) for thing in after["grid"].cells] == [str(thing) for thing in before["grid"].cells]
+
+
+# --- priors of users --------------------------------------------------------------------------------------------------
+
+
+class StandsStill(HumanPolicyPrior):
+    def __call__(self, state: Any, human_agent_index: int, possible_goal: Any = None) -> Any:
+        return np.array([1.0, 0, 0, 0])
+
+
+def unpickled(env: StandIn, computed: TabularHumanPolicyPrior) -> HumanPolicyPrior:
+    prior: HumanPolicyPrior = pickle.loads(pickle.dumps(computed))
+    prior.set_world_model(env)
+    return prior
+
+
+def by_table(env: StandIn, computed: TabularHumanPolicyPrior) -> HumanPolicyPrior:
+    return TabularHumanPolicyPrior(env, [0, 1], env.possible_goal_generator, computed.values.copy())
+
+
+def of_an_equal_environment(env: StandIn, computed: TabularHumanPolicyPrior) -> HumanPolicyPrior:
+    return by_table(freeing(2), computed)
+
+
+@pytest.mark.parametrize("make", [unpickled, by_table, of_an_equal_environment], ids=lambda make: make.__name__)
+def test_priors_made_with_an_environment_belong_to_its_translation(make: Callable[..., HumanPolicyPrior]) -> None:
+    env = freeing(2)
+    computed = compute_human_policy_prior(env, [0, 1], gamma_h=0.9, use_float16=False, quiet=True)
+
+    def values(prior: object) -> Any:
+        return compute_robot_policy(
+            env, [0, 1], [2], human_policy_prior=prior, gamma_h=0.9, gamma_r=0.9, return_values=True, use_float16=False,
+            quiet=True,
+        )[1].copy()  # fmt: skip
+
+    assert values(make(env, computed)) == pytest.approx(values(computed), rel=1e-9)
+
+
+def test_a_prior_of_a_users_own_class_made_with_an_environment_belongs_to_its_translation() -> None:
+    env = freeing(2)
+    policy = compute_robot_policy(env, [0, 1], [2], human_policy_prior=StandsStill(env, [0, 1]), quiet=True)
+    assert policy(env.get_state())
+    other = StandsStill(freeing(3), [0, 1])
+    with pytest.raises(ValueError, match="belongs to another world"):
+        compute_robot_policy(env, [0, 1], [2], human_policy_prior=other, quiet=True)
+
+
+def test_policies_know_the_environment_that_was_given() -> None:
+    env = freeing(1)
+    prior = compute_human_policy_prior(env, [0, 1], quiet=True)
+    assert prior.world_model is env
+    assert compute_robot_policy(env, [0, 1], [2], human_policy_prior=prior, quiet=True).world_model is env
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------
