@@ -15,10 +15,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from empo_bi import enumerate_dag, load_world
+from empo_bi import compute_human_policy_prior, compute_robot_policy, enumerate_dag, load_world
 from empo_bi.cli.common import quiet_option
+from empo_bi.results import rollouts
+from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.runtime import compilation, progress
 from empo_bi.runtime.compilation import Compilations, compilations, functions_to_compile, quiet_unless_shown, words_for
+from empo_bi.sweep.phases import HumanPhase
 from empo_bi.world import expand
 
 ROOT = Path(__file__).parents[1]
@@ -234,6 +237,8 @@ def test_the_quiet_option_reaches_compilations() -> None:
 
 
 TINY = """
+from empo_bi.results import rollouts
+from empo_bi.results.joint_policy import JointPolicy
 from empo_bi.runtime import compilation, progress
 progress.LINE_AFTER = progress.COMPILATION_LINE_EVERY = 0.0
 from empo_bi.world.expand import pack_rows
@@ -252,3 +257,36 @@ def test_a_real_kernel_is_told_of_when_it_compiles_and_not_when_it_is_loaded(tmp
     assert cold.splitlines()[-1].startswith(f"{what}: done in ")
     assert f"{what}: 1 of 5 functions done, 0 s" in cold
     assert warm == ""
+
+
+@pytest.mark.parametrize("is_quiet", [True, False])
+def test_results_of_a_quiet_call_are_read_quietly(*, is_quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = load_world("basics/first_steps", max_steps=2)
+    humans, robots = world.human_agent_indices, world.robot_agent_indices
+    prior = compute_human_policy_prior(world, humans, quiet=True)
+    policy, chain = compute_robot_policy(
+        world, humans, robots, human_policy_prior=prior, return_markov_chain=True, quiet=is_quiet
+    )
+    seen: dict[str, list[bool]] = {}
+
+    def watch(owner: Any, name: str) -> None:
+        ordinary = getattr(owner, name)
+        seen[name] = []
+
+        def watched(*args: Any, **options: Any) -> Any:
+            seen[name].append(compilations.are_quiet)
+            return ordinary(*args, **options)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    watch(JointPolicy, "profile_weights")
+    watch(JointPolicy, "push")
+    watch(HumanPhase, "run")
+    watch(rollouts, "draw_episodes")
+    assert chain[0]
+    assert policy.solution.reached[0][0] == 1
+    assert len(policy.solution.rollouts(2)) == 2
+    assert policy.solution.human_policies.of_level(0).any()
+    assert all(seen.values())
+    assert {quiet for found in seen.values() for quiet in found} == {is_quiet}
+    assert not compilations.are_quiet

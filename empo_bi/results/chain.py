@@ -18,6 +18,7 @@ from empo_bi.dag.dag import Dag
 from empo_bi.dag.level_blocks import Block
 from empo_bi.dag.python_objects import sorted_order
 from empo_bi.runtime.arguments import suggests_names
+from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.jit import kernel
 from empo_bi.types import FloatArray, IndexArray
 
@@ -34,9 +35,13 @@ class MarkovChain(list[dict[int, float]]):
     asks, though its entries are made on demand; a copy is a plain list, and so is what is pickled.
     """
 
-    def __init__(self, dag: Dag, weights_of: ProfileWeights) -> None:
-        """``weights_of(t)`` yields blocks of level ``t`` with the probability of each (state, profile), (M, J)."""
+    def __init__(self, dag: Dag, weights_of: ProfileWeights, *, is_quiet: bool = False) -> None:
+        """``weights_of(t)`` yields blocks of level ``t`` with the probability of each (state, profile), (M, J).
+
+        If ``is_quiet``, no compilation is shown.
+        """
         super().__init__()
+        self._is_quiet = is_quiet
         self._dag, self._weights_of = dag, weights_of
         self._matrix: scipy.sparse.csr_array | None = None
         self._states: list[Hashable] | None = None
@@ -46,7 +51,8 @@ class MarkovChain(list[dict[int, float]]):
     def states(self) -> list[Hashable]:
         """All states in the order of the chain."""
         if self._states is None:
-            self._states, self._place_N = documented_order(self._dag)
+            with compilations.quiet(self._is_quiet):
+                self._states, self._place_N = documented_order(self._dag)
         return self._states
 
     @property
@@ -60,16 +66,20 @@ class MarkovChain(list[dict[int, float]]):
     def matrix(self) -> scipy.sparse.csr_array:
         """Probabilities as a sparse matrix, (N, N); rows of terminal states are empty."""
         if self._matrix is None:
-            import scipy.sparse  # 11 MB that are rarely needed
-
-            place_N, n = self.place_N, self._dag.n_states
-            parts = [self._level(t) for t in range(self._dag.horizon)]
-            rows, columns, values = (np.concatenate([part[i] for part in parts]) for i in range(3)) if parts else _NOTHING
-            matrix = scipy.sparse.coo_array((values, (place_N[rows], place_N[columns])), shape=(n, n)).tocsr()
-            matrix.sum_duplicates()
-            matrix.eliminate_zeros()
-            self._matrix = matrix
+            with compilations.quiet(self._is_quiet):
+                self._matrix = self._made_matrix()
         return self._matrix
+
+    def _made_matrix(self) -> scipy.sparse.csr_array:
+        import scipy.sparse  # 11 MB that are rarely needed
+
+        place_N, n = self.place_N, self._dag.n_states
+        parts = [self._level(t) for t in range(self._dag.horizon)]
+        rows, columns, values = (np.concatenate([part[i] for part in parts]) for i in range(3)) if parts else _NOTHING
+        matrix = scipy.sparse.coo_array((values, (place_N[rows], place_N[columns])), shape=(n, n)).tocsr()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return matrix
 
     def _level(self, t: int) -> tuple[IndexArray, IndexArray, FloatArray]:
         """Entries of the states of a level: numbers from, numbers to, probabilities."""

@@ -12,6 +12,7 @@ from empo_bi.dag.slices import as_array
 from empo_bi.problem.callbacks import durations_of
 from empo_bi.problem.goal_columns import bits_of
 from empo_bi.problem.params import Params
+from empo_bi.runtime.compilation import compilations
 from empo_bi.sweep.phases import BlockInputs, HumanPhase, Setting, continuation_rows
 from empo_bi.types import Bodies, FloatArray, IndexArray, SuccessorArray
 
@@ -22,11 +23,14 @@ ValuesOf = Callable[[int], FloatingArray]
 class HumanPolicies:
     """Goal-conditioned policies of a solved phase 1, level by level or state by state.
 
-    ``values_of(t)`` returns the values of level ``t``, (S, H, G), as stored.
+    ``values_of(t)`` returns the values of level ``t``, (S, H, G), as stored. If ``is_quiet``, no compilation is shown.
     """
 
-    def __init__(self, blocks: LevelBlocks, setting: Setting, params: Params, values_of: ValuesOf) -> None:
+    def __init__(
+        self, blocks: LevelBlocks, setting: Setting, params: Params, values_of: ValuesOf, *, is_quiet: bool = False
+    ) -> None:
         self.blocks, self.setting, self.params, self._values_of = blocks, setting, params, values_of
+        self._is_quiet = is_quiet
 
     def blocks_of(self, t: int, place_M: IndexArray | None = None) -> Iterator[tuple[BlockInputs, FloatingArray]]:
         """Blocks of a level, or of some of its states, each with its policies (M, A, X); terminal states are left out."""
@@ -47,7 +51,9 @@ class HumanPolicies:
             else:
                 work, table = self._work(t, block, following.slots_of(block.succ_K)), phase.table.read
             phase.table.write = np.empty((len(block.row_M), table.shape[1]), dtype=table.dtype)
-            yield work, phase.run(work)
+            with compilations.quiet(self._is_quiet):
+                found = phase.run(work)
+            yield work, found
 
     def of_states(self, t: int, place_M: IndexArray) -> tuple[IndexArray, FloatArray]:
         """Of some states of level ``t``: places of those that are not terminal, and their policies (M, H, G, A)."""

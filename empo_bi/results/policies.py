@@ -18,6 +18,7 @@ from empo_bi.problem.protocols import Goal, GoalGenerator
 from empo_bi.runtime.wording import short_repr
 from empo_bi.sweep.formulas import normalised
 from empo_bi.types import FloatArray
+from empo_bi.world.as_model import as_model
 
 Profile = tuple[float, list[int]]  # a probability, and an action of each human
 GoalPolicies = Mapping[int, Mapping[Goal, npt.ArrayLike]]  # by human and goal
@@ -121,7 +122,7 @@ class TabularHumanPolicyPrior(HumanPolicyPrior):
             return policy
         generator = self._generator()
         rows = [weight * np.asarray(by_goal[goal]) for goal, weight in generator.generate(state, human_agent_index)]
-        return np.sum(rows, axis=0) if rows else np.zeros(int(self.world_model.action_space.n))
+        return np.sum(rows, axis=0) if rows else np.zeros(as_model(self.world_model).n_actions)
 
     def __repr__(self) -> str:
         return f"<TabularHumanPolicyPrior of humans {self.human_agent_indices}>"
@@ -164,7 +165,14 @@ class TabularRobotPolicy(RobotPolicy):
         self.robot_agent_indices = list(robot_agent_indices)
         self.values = values
         self.solution: Any = None  # the solution, if the table is a view of one
-        self.num_actions = 0 if world_model is None else int(world_model.action_space.n)
+        self._count_actions()
+
+    def _count_actions(self) -> None:
+        """``num_actions`` is the largest number of actions of any agent; a robot may have fewer."""
+        model = None if self.world_model is None else as_model(self.world_model)
+        self.num_actions = 0 if model is None else model.n_actions
+        numbers = [] if model is None else model.num_actions_per_agent
+        self._num_actions_of = {robot: numbers[robot] for robot in self.robot_agent_indices if robot < len(numbers)}
 
     def __repr__(self) -> str:
         return f"<TabularRobotPolicy of robots {self.robot_agent_indices}>"
@@ -177,7 +185,8 @@ class TabularRobotPolicy(RobotPolicy):
         """Draw a robot profile; uniformly random actions if there is no entry. Uses NumPy's global random state."""
         distribution = self(state)
         if not distribution:
-            return tuple(int(np.random.randint(self.num_actions)) for _ in self.robot_agent_indices)  # noqa: NPY002
+            numbers = [self._num_actions_of.get(robot, self.num_actions) for robot in self.robot_agent_indices]
+            return tuple(int(np.random.randint(n)) for n in numbers)  # noqa: NPY002
         profiles = list(distribution)
         drawn = np.random.choice(len(profiles), p=normalised(np.array(list(distribution.values()))))  # noqa: NPY002
         return profiles[int(drawn)]
@@ -190,7 +199,7 @@ class TabularRobotPolicy(RobotPolicy):
 
     def reset(self, world_model: Any) -> None:
         self.world_model = world_model
-        self.num_actions = int(world_model.action_space.n)
+        self._count_actions()
 
     def __getstate__(self) -> dict[str, object]:
         values = self.values.to_dict() if hasattr(self.values, "to_dict") else self.values

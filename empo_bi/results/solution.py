@@ -32,6 +32,7 @@ from empo_bi.results.state_report import GoalRow, StateReport
 from empo_bi.results.values import ByLevel, Values
 from empo_bi.results.views import GoalValueView, PolicyView, RobotPolicyView, StateValueView
 from empo_bi.runtime.arguments import suggests_names
+from empo_bi.runtime.compilation import compilations
 from empo_bi.runtime.hooks import Displayed, provider_of
 from empo_bi.store.solved_levels import ARRAYS, SolvedLevels
 from empo_bi.sweep import formulas
@@ -72,6 +73,7 @@ class Solution(Displayed):
         self._users.add(self)
         self.blocks, self.setting, self._given_prior, self.has_robot = blocks, setting, prior, has_robot
         self.was_there = False  # whether it was opened, not solved
+        self.is_quiet = compilations.are_quiet  # reading results of a quiet call is quiet as well
         self.missing: str | None = None  # what the humans' policies depend on, where that is not at hand
         self.humans, self.robots = list(setting.profiles.humans), list(setting.profiles.robots)
 
@@ -231,7 +233,9 @@ class Solution(Displayed):
                 f"the humans' policies depend on {self.missing}, which a folder cannot hold; call solve with the same "
                 "arguments: it opens what is there"
             )
-        return HumanPolicies(self.blocks, self.setting, self.human_params, lambda t: self._stored("vh", t))
+        return HumanPolicies(
+            self.blocks, self.setting, self.human_params, lambda t: self._stored("vh", t), is_quiet=self.is_quiet
+        )
 
     # --- policies -----------------------------------------------------------------------------------------------------
 
@@ -277,7 +281,7 @@ class Solution(Displayed):
 
     @cached_property
     def markov_chain(self) -> MarkovChain:
-        return MarkovChain(self.dag, self._profile_weights)
+        return MarkovChain(self.dag, self._profile_weights, is_quiet=self.is_quiet)
 
     def _profile_weights(self, t: int) -> Iterator[tuple[Block, FloatArray]]:
         """Blocks of a level with the probability of each (state, profile) under both policies."""
@@ -345,7 +349,8 @@ class Solution(Displayed):
         """
         from empo_bi.results.occupancy import reached_levels  # which imports this module
 
-        mass_TS = reached_levels(self)
+        with compilations.quiet(self.is_quiet):
+            mass_TS = reached_levels(self)
         return ByLevel(self.dag.horizon + 1, lambda t: mass_TS[t])
 
     @suggests_names()
@@ -363,7 +368,8 @@ class Solution(Displayed):
         """
         from empo_bi.results.rollouts import draw_episodes
 
-        return draw_episodes(self, n, seed, goals)
+        with compilations.quiet(self.is_quiet):
+            return draw_episodes(self, n, seed, goals)
 
     # --- labelled -----------------------------------------------------------------------------------------------------
 
@@ -446,7 +452,8 @@ class Solution(Displayed):
         return ErrorBounds(rest, work, self._measured if is_known else None)
 
     def _measured(self) -> dict[str, FloatArray]:
-        return provider_of("Solution.precision")(self)
+        with compilations.quiet(self.is_quiet):
+            return provider_of("Solution.precision")(self)
 
     def memory_report(self) -> MemoryReport:
         """Bytes of all arrays, and how much smaller they are than in plainer ways to store them."""

@@ -2,7 +2,8 @@
 
 A kernel is compiled together with all functions that it calls, about a hundred for the rules of gridworlds, and numba
 reports each of them. Their number is known beforehand, from the names in their code, so a bar can show how far it is.
-Nothing is shown for the first second or two, nor while a call with ``progress=False`` or ``quiet=True`` is running.
+Nothing is shown for the first second or two, nor while a call with ``progress=False`` or ``quiet=True`` is running, nor
+while the solution that such a call has returned is read.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ class Compilations:
         """How long this process has compiled so far."""
         with self._lock:
             return self._seconds + (time.monotonic() - self._begin if self._depth else 0.0)
+
+    @property
+    def are_quiet(self) -> bool:
+        """Whether a call that wants quiet is running."""
+        with self._lock:
+            return self._quiet > 0
 
     @contextmanager
     def quiet(self, wanted: bool = True) -> Iterator[None]:

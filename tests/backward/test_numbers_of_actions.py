@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -26,10 +27,22 @@ from empo_bi import (
     open_solution,
     solve,
 )
+from empo_bi.goals import PossibleGoal, TabularGoalGenerator
 from empo_bi.store.verify import verify_store
 from empo_bi.testing import check_world
 
 QUIET = {"progress": False}
+
+
+class OnOne(PossibleGoal):
+    def is_achieved(self, state: Any) -> int:
+        return int(state[1] == 1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OnOne)
+
+    def __hash__(self) -> int:
+        return 1
 
 
 @st.composite
@@ -229,3 +242,30 @@ def test_equal_numbers_are_the_same_as_one(tmp_path: Path) -> None:
     expected, found = solve(plain, **QUIET), solve(said, **QUIET)
     assert dict(expected.Vr.items()) == dict(found.Vr.items())
     assert expected.robot_profiles == found.robot_profiles
+
+
+class WithoutActionSpace:
+    """Says how many actions each agent has, and nothing else about them."""
+
+    agents, num_actions_per_agent = (0, 1, 2), (3, 2, 4)
+    human_agent_indices, robot_agent_indices = (0,), (1, 2)
+    possible_goal_generator = TabularGoalGenerator([OnOne()])
+
+    def initial_state(self) -> Any:
+        return 0, 0
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        assert all(action < n for action, n in zip(actions, self.num_actions_per_agent, strict=True))
+        t, k = state
+        return None if t == 2 else [(0.5, (t + 1, (k + sum(actions)) % 3)), (0.5, (t + 1, 1))]
+
+
+def test_a_world_needs_no_action_space_beside_numbers_of_actions() -> None:
+    solution = solve(WithoutActionSpace(), Params(gamma_h=0.9, gamma_r=0.9), **QUIET)
+    policy = solution.robot_policy
+    assert len(policy((0, 0))) == 2 * 4
+    assert policy.num_actions == 4
+    drawn = {policy.sample("a state without an entry") for _ in range(200)}
+    assert drawn == set(itertools.product(range(2), range(4)))
+    assert pickle.loads(pickle.dumps(policy)).sample("unknown") in drawn
+    assert solution.prior((0, 0), 0).shape == (4,)
