@@ -9,14 +9,15 @@ Only goal lists that are the same in every state have bits: those of world files
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from empo_bi.dag.users_goals import UsersGenerator, UsersGoal, UsersGoals, has_a_list, said_at_first
+from empo_bi.dag.users_goals import FoundStates, UsersGenerator, UsersGoal, UsersGoals, has_a_list, said_at_first
 from empo_bi.dag.world_fingerprint import key_of
 from empo_bi.runtime.digests import digest_of
 from empo_bi.types import ByteArray, KeyArray
@@ -25,6 +26,7 @@ from empo_bi.world.attained import ignores_the_step
 from empo_bi.world.goals import (
     ConditionGoal,
     DeterministicGoalGenerator,
+    PossibleGoal,
     ReachStatesGoal,
     TabularGoalGenerator,
     WorldGoalGenerator,
@@ -45,13 +47,14 @@ class FixedGoals:
     humans: list[int]
     goals: list[list[UsersGoal]]
     weights: list[list[float]] = field(compare=False)
-    compiled: list[list[UsersGoal]] = field(
-        compare=False
-    )  # reach goals in place of goals of other packages that are the same
+    compiled: list[list[UsersGoal]]  # reach goals in place of goals of other packages that are the same
 
     @classmethod
-    def of(cls, humans: list[int], goals: list[list[UsersGoal]], weights: list[list[float]], model: Model) -> FixedGoals:
-        asked = UsersGoals(model)
+    def of(
+        cls, humans: list[int], goals: list[list[UsersGoal]], weights: list[list[float]], model: Model,
+        dag: FoundStates | None = None,
+    ) -> FixedGoals:  # fmt: skip
+        asked = UsersGoals(model, dag)
         compiled = [[asked.reach_goal_like(goal) or goal for goal in known] for known in goals]
         return cls(humans, goals, weights, compiled)
 
@@ -117,22 +120,31 @@ def are_goals_of(model: Model) -> bool:
     return type(generator) is WorldGoalGenerator and generator.env is model.world  # a subclass may yield what it likes
 
 
-def fixed_goals_of(model: Model) -> FixedGoals | None:
+def fixed_goals_of(model: Model, dag: FoundStates | None = None) -> FixedGoals | None:
     """A world's goals, if it has humans and a generator that yields the same goals everywhere."""
     humans = [int(human) for human in model.human_agent_indices]
-    return fixed_goals(model.goal_generator, humans, model) if humans else None
+    return fixed_goals(model.goal_generator, humans, model, dag) if humans else None
 
 
-def fixed_goals(generator: UsersGenerator, humans: list[int], model: Model) -> FixedGoals | None:
-    """What a generator yields for each human, if that is the same in every state."""
+def fixed_goals(
+    generator: UsersGenerator, humans: list[int], model: Model, dag: FoundStates | None = None
+) -> FixedGoals | None:
+    """What a generator yields for each human, if that is the same in every state.
+
+    Goals of other packages are recognised by asking them; with a finished DAG, also about some of its states.
+    """
     # The exact classes: a subclass may yield what it likes.
     if type(generator) is WorldGoalGenerator:
         own = _padded([generator.goals_of(human) for human in humans], None)
         return FixedGoals.of(humans, own, _padded([generator.weights_of(human) for human in humans], 0.0), model)
     if type(generator) in (TabularGoalGenerator, DeterministicGoalGenerator):
-        goals, weights = list(generator.goals), list(generator.weights)
-        return FixedGoals.of(humans, [goals] * len(humans), [weights] * len(humans), model)
-    return _fixed_elsewhere(generator, humans, model)
+        goals, weights = [list(generator.goals)] * len(humans), [list(generator.weights)] * len(humans)
+        if model.grid is None or all(isinstance(goal, PossibleGoal) for goal in generator.goals):  # which are not asked
+            return FixedGoals.of(humans, goals, weights, model)
+        return _remembered(generator, humans, model, dag, lambda: FixedGoals.of(humans, goals, weights, model, dag))
+    if model.grid is None or not has_a_list(generator):
+        return None
+    return _remembered(generator, humans, model, dag, lambda: _recognised(generator, humans, model, dag))
 
 
 def _padded(lists: Sequence[Sequence[Entry]], filling: Entry) -> list[list[Entry]]:
@@ -148,25 +160,33 @@ class _Recognised:
     generator: object
     said: list[object]
     fixed: FixedGoals | None
+    levels: weakref.ref[Any] | None  # of the DAG whose states it was asked about
+
+    def is_about(self, generator: object, said: list[object], dag: FoundStates | None) -> bool:
+        is_same = self.generator is generator and self.said == said
+        is_held = dag is None or self.fixed is None or (self.levels is not None and self.levels() is dag.levels)
+        return is_same and is_held
 
 
-def _fixed_elsewhere(generator: UsersGenerator, humans: list[int], model: Model) -> FixedGoals | None:
-    """The same for generators of other packages; the world remembers the last one, which takes thousands of questions."""
-    if model.grid is None or not has_a_list(generator):
-        return None
+def _remembered(
+    generator: UsersGenerator, humans: list[int], model: Model, dag: FoundStates | None,
+    recognise: Callable[[], FixedGoals | None],
+) -> FixedGoals | None:  # fmt: skip
+    """What is recognised in goals of other packages; the world remembers the last one, which takes thousands of questions."""
+    assert model.grid is not None
     known, said = getattr(model.grid, "_recognised_goals", None), said_at_first(generator, humans, model)
-    if known is None or known.generator is not generator or known.said != said:
-        known = _Recognised(generator, said, _recognised(generator, humans, model))
+    if known is None or not known.is_about(generator, said, dag):
+        known = _Recognised(generator, said, recognise(), None if dag is None else weakref.ref(dag.levels))
         model.grid._recognised_goals = known
     found: FixedGoals | None = known.fixed
     return found
 
 
-def _recognised(generator: UsersGenerator, humans: list[int], model: Model) -> FixedGoals | None:
+def _recognised(generator: UsersGenerator, humans: list[int], model: Model, dag: FoundStates | None) -> FixedGoals | None:
     """The goals of a generator that yields the same everywhere, if all humans have equally many."""
-    asked = UsersGoals(model)
+    asked = UsersGoals(model, dag)
     found = [asked.fixed_yield(generator, human) for human in humans]
     if any(known is None for known in found) or len({len(known or ()) for known in found}) != 1:
         return None
     goals = [[goal for goal, _ in known or ()] for known in found]
-    return FixedGoals.of(humans, goals, [[float(weight) for _, weight in known or ()] for known in found], model)
+    return FixedGoals.of(humans, goals, [[float(weight) for _, weight in known or ()] for known in found], model, dag)

@@ -63,7 +63,7 @@ class GoalColumns(Columns):
         self.dag, self.humans, self.generator = blocks.dag, list(humans), generator  # asked before there are columns
         self._blocks = blocks
         dag = self.dag
-        fixed = fixed_goals(generator, self.humans, dag.model)
+        fixed = fixed_goals(generator, self.humans, dag.model, dag)
         is_compiled = fixed is not None and dag.model.packed is not None and fixed.ignore_the_step
         self._said = said = GoalAnswers() if is_compiled else answers_before(dag, self.humans, generator)
         if fixed is None:
@@ -221,7 +221,7 @@ class GoalColumns(Columns):
         if self._said.are_large:
             self.dag.goal_answers.clear()
         goals = [[*known, *([None] * (n_goals - len(known)))] for known in columns]
-        return FixedGoals.of(self.humans, goals, [[0.0] * n_goals for _ in self.humans], self.dag.model)
+        return FixedGoals.of(self.humans, goals, [[0.0] * n_goals for _ in self.humans], self.dag.model, self.dag)
 
     def _ask_level(self, t: int, columns: list[dict[Goal, int]], watch: Watch) -> _Answers:
         going_on = np.sort(np.concatenate([_NOWHERE, *(block.place_M for block in self._blocks.of_level(t))]))

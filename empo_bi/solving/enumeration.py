@@ -195,6 +195,7 @@ def _enumerated(
     table = _goal_table(goals, is_stored=is_stored)
     dag = Dag(model.world, levels, n_profiles=explorer.n_profiles, shares_bodies=explorer.shares_bodies, goals=table)
     dag.precision, dag.part = storage.precision, part
+    _hold_goals_to(dag, goals)
     if was_there and model.packed is None:
         check_some_states(dag)
     return dag
@@ -258,6 +259,7 @@ def open_dag(path: object, *, world: World | None = None, memory_limit: Size | N
         world, levels, n_profiles=manifest["n_profiles"], shares_bodies=manifest["shares_bodies"], goals=table, keys=keys
     )
     dag.precision, dag.part = content["precision"], stored_part(content)
+    _hold_goals_to(dag, goals)
     return dag
 
 
@@ -393,6 +395,14 @@ def _fill(levels: Levels, explorer: Explorer, progress: bool, watch: Watch) -> N
     except BaseException:
         levels.close()
         raise
+
+
+def _hold_goals_to(dag: Dag, goals: FixedGoals | None) -> None:
+    """Where goals of other packages turn out to mean something else than they seemed to, what slices say is not used."""
+    if goals is not None and goals.compiled != goals.goals:
+        held = fixed_goals_of(dag.model, dag)
+        if held != goals:
+            dag.goals = _goal_table(held, is_stored=False)
 
 
 def _goal_table(goals: FixedGoals | None, *, is_stored: bool) -> GoalTable | None:

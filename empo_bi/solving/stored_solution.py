@@ -168,7 +168,7 @@ class StoredSolution:
         generator, humans, names = self.goals or dag.model.goal_generator, self._content["humans"], self._manifest["goals"]
         if generator is None:
             return []
-        fixed = fixed_goals(generator, humans, dag.model)
+        fixed = fixed_goals(generator, humans, dag.model, dag)
         if fixed is not None and fixed.key_with_weights() == self._content["goals"]:
             return fixed.goals
         start = dag.states(0, np.zeros(1, dtype=np.int64))[0]
