@@ -7,19 +7,16 @@ and where that cannot be told, there is none. A store made for one thing is then
 from __future__ import annotations
 
 import contextlib
-import dis
 import functools
 import inspect
 import sys
-import sysconfig
-from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from empo_bi.runtime.functions import bytecode, globals_used_by, home_of, is_library
 from empo_bi.runtime.joblib_internals import NumpyHasher
-from empo_bi.types import Json
 from empo_bi.world.as_model import as_model
 
 _PLAIN = {bool, int, float, complex, str, bytes, tuple, list, dict, type(None), np.ndarray}  # what pickle tells rightly
@@ -79,7 +76,7 @@ class ContentHasher(NumpyHasher):
         if module not in self._code:
             self._code[module] = f"module {module.__name__}"
             values = {
-                name: value for name, value in vars(module).items() if name[:2] != "__" and not is_library(_home_of(value))
+                name: value for name, value in vars(module).items() if name[:2] != "__" and not is_library(home_of(value))
             }
             self._code[module] += " " + ContentHasher(self._code).hash([source_of(module), values])
         return self._code[module]
@@ -141,7 +138,7 @@ def _about(function: FunctionType) -> list[Any]:
     code = function.__code__
     return [
         function.__qualname__,
-        _bytecode(code),
+        bytecode(code),
         function.__defaults__,
         function.__kwdefaults__,
         globals_used_by(function),
@@ -168,24 +165,6 @@ def _has(thing: Any, name: str) -> bool:
     return inspect.getattr_static(thing, name, None) is not None
 
 
-def globals_used_by(function: FunctionType) -> Json:
-    """Values of global names that a function mentions, as they are now; library code is left out."""
-    names, waiting = set(), [function.__code__]
-    while waiting:
-        code = waiting.pop()
-        names |= {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    found = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
-    return {name: value for name, value in found.items() if not is_library(_home_of(value))}
-
-
-def _home_of(value: Any) -> str | None:
-    """The module of a function or class, the name of a module; None for values."""
-    if isinstance(value, ModuleType):
-        return value.__name__
-    return value.__module__ if isinstance(value, type | FunctionType | BuiltinFunctionType) else None
-
-
 def source_of(thing: Any) -> Any:
     """The source of the module that defines something, since it may use what stands beside it.
 
@@ -200,26 +179,4 @@ def source_of(thing: Any) -> Any:
     functions = [function for part in parts for function in _functions_in(part)]
     if not functions and not isinstance(thing, type):
         raise TypeError(f"{thing!r} has no source")
-    return [_bytecode(function.__code__) for function in functions]
-
-
-def _bytecode(code: CodeType) -> Any:
-    constants = [_bytecode(constant) if isinstance(constant, CodeType) else constant for constant in code.co_consts]
-    return [code.co_name, code.co_code, code.co_names, code.co_varnames, constants]
-
-
-@functools.cache
-def is_library(module: str | None) -> bool:
-    """Whether a module is Python's own, installed, or ours: such code does not change between two runs of a study."""
-    if module is None or module == "__main__":
-        return False
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if file is None:
-        return module.split(".")[0] in sys.stdlib_module_names
-    path = Path(file).resolve()
-    standard = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")]
-    is_installed = any(part in ("site-packages", "dist-packages") for part in path.parts)
-    return is_installed or path.is_relative_to(_OURS) or any(path.is_relative_to(folder) for folder in standard)
-
-
-_OURS = Path(__file__).resolve().parents[1]
+    return [bytecode(function.__code__) for function in functions]

@@ -11,7 +11,7 @@ import math
 import random
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from empo_bi.errors import EmpoError, TranslationError, WorldWarning
 from empo_bi.runtime.progress import say
@@ -20,11 +20,13 @@ from empo_bi.types import Json
 from empo_bi.world.gridworld import GridWorld
 from empo_bi.world.model import State, Transitions
 from empo_bi.world.multigrid import MultiGrid, is_multigrid, world_file_of
+from empo_bi.world.noticed_parts import Parts, changed, noticed_parts
 from empo_bi.world.python_model import AnyWorld, PythonModel, deep_copy_of
 from empo_bi.world.source import read_source
 from empo_bi.world.spec import read_spec
 
 N_CHECKS = 300  # transitions that are compared
+N_CHECKS_AGAIN = 10  # on every further look at an object of which nothing has changed
 _TOLERANCE = 1e-9
 
 
@@ -70,14 +72,22 @@ def translated(world: AnyWorld, *, progress: bool) -> AnyWorld | GridWorld:
 
 @dataclass
 class _Translation:
-    """What was found out about an object, as long as its attributes say ``written``, and its others are ``plain``."""
+    """What was found out about an object, as long as its attributes say ``written``, and its others are ``plain``.
+
+    ``parts`` are all its attributes; if any has changed, it is checked again, except for those that differ between any two
+    copies (``restless``: random numbers, say). ``states`` are those that were met.
+    """
 
     env: MultiGrid
     written: str
     plain: dict[str, object]
+    parts: Parts = field(default_factory=dict)
+    restless: set[tuple[str, str]] = field(default_factory=set)
+    states: list[State] = field(default_factory=list)
     world: GridWorld | None = None
     reason: str = ""
     is_announced: bool = False
+    n_looks: int = 0
 
 
 # A memo of the objects that were asked about last, so that a sweep over parameters checks its world once.
@@ -97,17 +107,40 @@ def _look_up(env: MultiGrid) -> _Translation:
     written = reason if mapping is None else json.dumps([mapping, _roles(env)])
     known = next((found for found in _known if found.env is env), None)
     plain = _plain_values(twin)
-    is_same = known is not None and (known.written, known.plain) == (written, plain)
-    if known is not None and is_same and (known.world is None or _has_goals_of(known.world, env)):
+    if known is not None and known.written == written and _still_holds(known, twin, plain):
         return known
     found = _Translation(env, written, plain, reason=reason, is_announced=known is not None and known.is_announced)
     if twin is not None and mapping is not None:
+        found.parts = noticed_parts(twin)
         try:
-            found.world = _checked(env, twin, mapping)
+            found.restless = changed(found.parts, noticed_parts(_twin(env)))
+            found.world, found.states = _checked(env, twin, mapping)
         except EmpoError as error:
             found.reason = str(error)
     _known[:] = [found, *(other for other in _known if other.env is not env)][:_MOST_KNOWN]
     return found
+
+
+def _still_holds(known: _Translation, twin: MultiGrid | None, plain: dict[str, object]) -> bool:
+    """Whether what was found out is still true: checked in full if anything has changed, otherwise in a few transitions.
+
+    What turns out to have other rules now is not translated any more.
+    """
+    if known.world is None or twin is None:
+        return known.plain == plain
+    if not _has_goals_of(known.world, known.env):
+        return False
+    known.n_looks += 1
+    parts = noticed_parts(twin)
+    try:
+        if changed(parts, known.parts) - known.restless:
+            known.states = _hold(twin, known.world, known.n_looks)
+        else:
+            _compare_some(PythonModel(twin), known.world, known.states, known.n_looks)
+    except TranslationError as error:
+        known.world, known.reason, known.is_announced = None, str(error), False
+    known.parts, known.plain = parts, plain
+    return True
 
 
 def _twin(env: MultiGrid) -> MultiGrid:
@@ -138,23 +171,29 @@ def _has_goals_of(world: GridWorld, env: MultiGrid) -> bool:
     return world.possible_goal_generator is getattr(env, "possible_goal_generator", None)
 
 
-def _checked(env: MultiGrid, twin: MultiGrid, mapping: Json) -> GridWorld:
+def _checked(env: MultiGrid, twin: MultiGrid, mapping: Json) -> tuple[GridWorld, list[State]]:
+    """The compiled world, and the states in which it agrees with the object."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WorldWarning)  # it has no goals yet
         roles = zip(("humans", "robots"), _roles(env), strict=True)
         written = {**mapping, **{who: agents for who, agents in roles if agents}}
         world = GridWorld(read_spec(read_source(written)))
+    states = _hold(twin, world, 0)
+    world.possible_goal_generator = getattr(env, "possible_goal_generator", None)
+    world.possible_goal_sampler = getattr(env, "possible_goal_sampler", None)
+    world.translated_from = env
+    return world, states
+
+
+def _hold(twin: MultiGrid, world: GridWorld, seed: int) -> list[State]:
+    """Hold both to each other; the states that were met."""
     _check_order(twin)
     model = PythonModel(twin)
     if len({*model.num_actions_per_agent}) > 1:
         raise TranslationError(f"its agents have different numbers of actions, {model.num_actions_per_agent}")
     if tuple(twin.get_state()) != world.initial_state():
         raise TranslationError("its initial state is " + _difference(twin.get_state(), world.initial_state()))
-    _compare_walks(model, world)
-    world.possible_goal_generator = getattr(env, "possible_goal_generator", None)
-    world.possible_goal_sampler = getattr(env, "possible_goal_sampler", None)
-    world.translated_from = env
-    return world
+    return _compare_walks(model, world, seed)
 
 
 def _check_order(twin: MultiGrid) -> None:
@@ -165,21 +204,36 @@ def _check_order(twin: MultiGrid) -> None:
         )
 
 
-def _compare_walks(model: PythonModel, world: GridWorld) -> None:
+def _compare_walks(model: PythonModel, world: GridWorld, seed: int) -> list[State]:
     """Hold both to each other, from the initial state on, each time with a profile drawn at random."""
-    draw, state = random.Random(0), world.initial_state()
+    draw, state, met = random.Random(seed), world.initial_state(), list[State]()
     for _ in range(N_CHECKS):
-        profile = [draw.randrange(model.n_actions) for _ in range(model.n_agents)]
-        theirs, ours = model.transitions(state, profile), world.transition_probabilities(state, profile)
-        if theirs is None or ours is None:
-            if theirs is not ours:
-                raise TranslationError(f"only one of both goes on in state {short_repr(state, 300)}")
-            state = world.initial_state()
-            continue
-        _compare(state, profile, theirs, ours)
-        if model.has_own_durations and any(d != 1 for d in model.durations(state, profile, theirs)):
-            raise TranslationError(f"it has durations of its own, other than 1, in state {short_repr(state, 300)}")
-        state = draw.choices([successor for _, successor in ours], [p for p, _ in ours])[0]
+        met.append(state)
+        successors = _compare_in(state, model, world, draw)
+        state = world.initial_state()
+        if successors is not None:
+            state = draw.choices([successor for _, successor in successors], [p for p, _ in successors])[0]
+    return met
+
+
+def _compare_some(model: PythonModel, world: GridWorld, states: list[State], seed: int) -> None:
+    """The same in some of the states that were met before."""
+    draw = random.Random(seed)
+    for state in draw.sample(states, N_CHECKS_AGAIN):
+        _compare_in(state, model, world, draw)
+
+
+def _compare_in(state: State, model: PythonModel, world: GridWorld, draw: random.Random) -> Transitions | None:
+    profile = [draw.randrange(model.n_actions) for _ in range(model.n_agents)]
+    theirs, ours = model.transitions(state, profile), world.transition_probabilities(state, profile)
+    if theirs is None or ours is None:
+        if theirs is not ours:
+            raise TranslationError(f"only one of both goes on in state {short_repr(state, 300)}")
+        return None
+    _compare(state, profile, theirs, ours)
+    if model.has_own_durations and any(d != 1 for d in model.durations(state, profile, theirs)):
+        raise TranslationError(f"it has durations of its own, other than 1, in state {short_repr(state, 300)}")
+    return ours
 
 
 def _compare(state: State, profile: Sequence[int], theirs: Transitions, ours: Transitions) -> None:

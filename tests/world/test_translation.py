@@ -8,7 +8,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -127,7 +127,7 @@ def test_two_phases_and_a_sweep_ask_the_environment_only_for_the_checks() -> Non
     for beta in (5.0, 7.0):
         prior = compute_human_policy_prior(env, [0, 1], beta_h=beta, quiet=True)
         policy = compute_robot_policy(env, [0, 1], [2], human_policy_prior=prior, quiet=True)
-    assert StandIn.calls["transitions"] == 300
+    assert StandIn.calls["transitions"] == 300 + 3 * 10
     before = Counter(StandIn.calls)
     state = env._oracle.initial_state()
     assert policy(state)
@@ -135,7 +135,7 @@ def test_two_phases_and_a_sweep_ask_the_environment_only_for_the_checks() -> Non
     assert StandIn.calls["transitions"] == before["transitions"]
     enumerate_dag(env, progress=False)
     plan(env, steps=3, progress=False)
-    assert StandIn.calls["transitions"] == before["transitions"]
+    assert StandIn.calls["transitions"] <= before["transitions"] + 3 * 10
 
 
 class WithBlueWalls(StandIn):
@@ -191,6 +191,100 @@ def test_an_object_whose_own_rule_begins_to_matter_is_checked_again() -> None:
     env.wind = 0.25
     with pytest.raises(TranslationError, match="with probability"):
         from_multigrid(env)
+
+
+class WithSwitches(StandIn):
+    """Has rules of its own, which no attribute of a map says, and which do nothing at first."""
+
+    late = 99
+    held: ClassVar[list[int]] = []
+
+    def __init__(self, mapping: Any) -> None:
+        self.blocked: list[int] = []
+        self.settings = {"on": False}
+        self._private = False
+        self.filter = lambda agent: False
+        super().__init__(mapping)
+
+    def transition_probabilities(self, state: Any, actions: Any) -> Any:
+        is_off = self.settings["on"] or self._private or state[0] >= self.late or LATE_RULE["on"]
+        stops = [*self.blocked, *self.held, *([2] if is_off else []), *(i for i in range(3) if self.filter(i))]
+        return super().transition_probabilities(state, [0 if i in stops else a for i, a in enumerate(actions)])
+
+
+LATE_RULE = {"on": False}
+
+
+def closure_over(stops: list[int]) -> Callable[[int], bool]:
+    return lambda agent: agent in stops
+
+
+def own_method(env: WithSwitches) -> None:
+    def asked(state: Any, actions: Any) -> Any:
+        return StandIn.transition_probabilities(env, state, [*actions[:2], 0])
+
+    env.transition_probabilities = asked  # type: ignore[method-assign]
+
+
+def of_the_class(env: WithSwitches) -> None:
+    env.__class__ = type("WithSwitches", (WithSwitches,), {"held": [2]})
+
+
+CHANGES: dict[str, Callable[[WithSwitches], Any]] = {
+    "public list": lambda env: env.blocked.append(2),
+    "public dictionary": lambda env: env.settings.update(on=True),
+    "number of NumPy": lambda env: setattr(env, "late", np.int64(1)),
+    "private attribute": lambda env: setattr(env, "_private", True),
+    "function with a closure": lambda env: setattr(env, "filter", closure_over([2])),
+    "method of the object": own_method,
+    "another class": of_the_class,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_whatever_of_an_object_was_changed_its_values_are_those_of_a_new_object(change: Callable[[Any], Any]) -> None:
+    env, new = WithSwitches(file_of("asymmetric_freeing", 3)), WithSwitches(file_of("asymmetric_freeing", 3))
+    first = from_multigrid(env)
+    assert from_multigrid(env) is first
+    change(env)
+    change(new)
+    with pytest.raises(TranslationError, match="with probability|goes on"):
+        from_multigrid(env)
+    found, expected = (compute_human_policy_prior(one, [0, 1], quiet=True).solution for one in (env, new))
+    assert found.dag.n_states == expected.dag.n_states < enumerate_dag(first, progress=False).n_states
+    assert [v.tolist() for v in found.values.Vh_m] == [v.tolist() for v in expected.values.Vh_m]
+
+
+def test_what_no_attribute_says_is_found_by_a_few_questions_in_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = WithSwitches(file_of("asymmetric_freeing", 3))
+    from_multigrid(env)
+    monkeypatch.setitem(LATE_RULE, "on", True)  # of the module
+
+    def look_again_and_again() -> None:
+        for _ in range(20):
+            from_multigrid(env)
+
+    with pytest.raises(TranslationError):
+        look_again_and_again()
+
+
+def test_a_changed_attribute_that_no_rule_depends_on_leaves_the_translation_as_it_is() -> None:
+    env = WithSwitches(file_of("asymmetric_freeing", 3))
+    world = from_multigrid(env)
+    env.settings["colour"] = "red"
+    env._n_drawn = 3
+    env.filter = closure_over([])
+    assert from_multigrid(env) is world
+    assert StandIn.calls["transitions"] == 600
+
+
+def test_a_line_says_that_an_object_is_not_translated_any_more(capsys: pytest.CaptureFixture[str]) -> None:
+    env = WithSwitches(file_of("asymmetric_freeing", 1))
+    solve(env)
+    env.blocked = [2]
+    solve(env)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "translated" in line]
+    assert ["was translated" in line for line in lines] == [True, False]
 
 
 def test_translation_changes_nothing_of_the_object() -> None:
