@@ -49,7 +49,7 @@ def snapshot_before(world: World, dag: Dag | None) -> WorldSnapshot | None:
 
 def _is_of(dag: Dag, world: World) -> bool:
     if dag.world is world and dag.snapshot is not None:
-        return dag.snapshot.is_of(world)
+        return dag.snapshot.is_of(world, dag)
     key = world_key(world)
     return key is not None and dag.world_key == key
 

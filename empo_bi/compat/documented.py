@@ -237,7 +237,7 @@ def compute_robot_policy(
     holders = [getattr(human_policy_prior, "solution", None), sliced_cache, getattr(given, "_attainment_cache", None)]
     solution = _solved(given, switches, params, roles, holders)
     solution.robot_policy.world_model = given  # not what it was translated to
-    if getattr(given, "_attainment_cache", None) is None and solution.model.packed is None:
+    if solution.model.packed is None and _is_outdated(getattr(given, "_attainment_cache", None), solution.dag):
         _leave_on(given, AttainmentCache(solution.blocks, solution.goal_columns), None)  # for the next call
     return _one_or_all(
         solution.robot_policy,
@@ -301,6 +301,11 @@ def _attainment_cache(world: World, solution: Solution) -> AttainmentCache:
         cache.fill(solution.blocks, solution.goal_columns)
         return cache
     return AttainmentCache(solution.blocks, solution.goal_columns)
+
+
+def _is_outdated(cache: object, dag: Dag) -> bool:
+    """Whether the next call could not use the DAG of a cache, since there is none or the world has changed since."""
+    return cache is None or (isinstance(cache, AttainmentCache) and cache.dag.levels is not dag.levels)
 
 
 def _leave_on(world: Any, cache: AttainmentCache | None, dag: Dag | None) -> None:

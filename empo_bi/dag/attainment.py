@@ -172,7 +172,7 @@ def _remembered(
     generator: UsersGenerator, humans: list[int], model: Model, dag: FoundStates | None,
     recognise: Callable[[], FixedGoals | None],
 ) -> FixedGoals | None:  # fmt: skip
-    """What is recognised in goals of other packages, which takes thousands of questions; the world remembers the last one."""
+    """What is recognised in goals of other packages: thousands of questions, so the world remembers the last answer."""
     assert model.grid is not None
     known, said = getattr(model.grid, "_recognised_goals", None), said_at_first(generator, humans, model)
     if known is None or not known.is_about(generator, said, dag):

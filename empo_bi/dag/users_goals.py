@@ -108,7 +108,8 @@ def _moved_to_target(goal: ReachRectangleGoal, states: Iterable[State]) -> Itera
 
 def states_of(dag: FoundStates, n_states: int) -> list[State]:
     """Some states of a DAG, from all its levels in equal parts; all, where there are no more."""
-    share, draw = -(-n_states // len(dag.level_sizes)), np.random.default_rng(0)
+    has_few = sum(dag.level_sizes) <= n_states
+    share, draw = n_states if has_few else -(-n_states // len(dag.level_sizes)), np.random.default_rng(0)
     places = [np.sort(draw.choice(size, min(size, share), replace=False)) for size in dag.level_sizes]
     return [state for t, place_M in enumerate(places) for state in dag.states(t, place_M)]
 

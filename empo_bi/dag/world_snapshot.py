@@ -8,23 +8,25 @@ are such traces, and counts any other difference as another world.
 from __future__ import annotations
 
 import contextlib
-import pickle
-from collections.abc import Iterator, Mapping, Set
-from types import FunctionType, ModuleType, SimpleNamespace
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence, Set
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from empo_bi.dag.object_fingerprint import ContentHasher, is_library
-from empo_bi.dag.users_goals import random_states
-from empo_bi.runtime.digests import digest
-from empo_bi.world.as_model import as_model
-from empo_bi.world.model import World
+from empo_bi.dag.object_fingerprint import ContentHasher
+from empo_bi.dag.users_goals import FoundStates, states_of
+from empo_bi.runtime.functions import digest_of_values, is_library
+from empo_bi.world.as_model import Model, as_model
+from empo_bi.world.model import State, World
+from empo_bi.world.noticed_parts import Itself
 from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, deep_copy_of
 
 Path = tuple[str, ...]  # names of attributes, keys and places, from the world down
 Parts = dict[str, Any]  # attributes and the like, by name
-Tree = str | Parts  # a digest, or the parts of an object, list or dictionary
+Tree = str | Itself | Parts  # a digest, what has none, or the parts of an object, list or dictionary
 
-N_WATCHED = 60  # states about which a copy is asked, to see which attributes it reads
+N_WATCHED = 1_000  # questions that a copy is asked, to see which attributes it reads; all there are, if they are no more
 _DEEPEST, _LARGEST = 8, 2_000  # parts below, or lists with more elements, have one digest
 
 
@@ -47,13 +49,13 @@ class WorldSnapshot:
         """Whether what ``get_dag`` left was there when this was taken: then it is as old as this, or older."""
         return id(dag_cache) == self._dag_cache
 
-    def is_of(self, world: World) -> bool:
-        """Whether the same object is still the same world."""
+    def is_of(self, world: World, dag: FoundStates) -> bool:
+        """Whether the same object is still the same world, of which this DAG was made."""
         changed = [path for path in _changes(self._before, _parts(world, self._traces)) if not self._is_trace(path)]
         if not changed:
             return True
         names = {path[0] for path in changed}
-        if not all(name.startswith("_") for name in names) or names & _names_read_by(world):
+        if not all(name.startswith("_") for name in names) or names & _names_read_by(world, dag):
             return False
         self._traces |= {(name,) for name in names}  # of drawing, say: nothing that its answers depend on
         return True
@@ -92,18 +94,21 @@ class _Walk:
             return "above"  # an agent that knows its world, say
         inside = None if len(above) > _DEEPEST else _inside(thing)
         if inside is None:
-            return self._digest(thing)
+            return self._digest(thing, above)
         return self.parts_of({"": type(thing), **inside}, [*above, thing])
 
-    def _digest(self, thing: object) -> str:
+    def _digest(self, thing: object, above: list[object]) -> str | Itself:
         if isinstance(thing, bool | int | float | str | None):
             return f"{type(thing).__name__} {thing!r}"
         try:
-            if isinstance(thing, type | FunctionType | ModuleType):
-                return str(ContentHasher(self._code).hash(thing))
-            return digest(pickle.dumps(thing, protocol=5))  # hundreds of times as fast, and good within one process
+            if isinstance(thing, type | ModuleType):
+                return self._of_named(thing)
+            return digest_of_values(thing, self._of_named, above)
         except Exception:  # whatever pickling runs into in the user's own classes
-            return f"{type(thing).__qualname__} at {id(thing)}"  # it is another one if it is replaced
+            return Itself(thing)  # it is another one if it is replaced
+
+    def _of_named(self, thing: object) -> str:
+        return str(ContentHasher(self._code).hash(thing))
 
 
 def _inside(thing: object) -> Parts | None:
@@ -122,7 +127,7 @@ def _inside(thing: object) -> Parts | None:
 
 def _changes(before: Tree, after: Tree, path: Path = ()) -> Iterator[Path]:
     """The smallest parts that differ; one with other names or places differs as a whole."""
-    if isinstance(before, str) or isinstance(after, str):
+    if not (isinstance(before, dict) and isinstance(after, dict)):
         if before != after:
             yield path
         return
@@ -133,18 +138,31 @@ def _changes(before: Tree, after: Tree, path: Path = ()) -> Iterator[Path]:
         yield from _changes(before.get(name, "nothing"), after.get(name, "nothing"), (*path, name))
 
 
-def _names_read_by(world: World) -> set[str]:
+def _names_read_by(world: World, dag: FoundStates) -> set[str]:
     """Attributes that a world reads when it is reset and asked, found by watching a copy; all, where that fails."""
     everything = set(_attributes(world))
     read: set[str] = set()
     with contextlib.suppress(Exception):  # whatever copying and asking somebody's object runs into
         twin: Any = deep_copy_of(world)
         twin.__class__ = _watched(type(twin), read)
-        twin_model = as_model(twin)
-        for state in random_states(twin_model, N_WATCHED):
-            twin_model.transitions(state, [0] * twin_model.n_agents)
+        model, has_durations = as_model(twin), as_model(world).has_own_durations  # which looks at all attributes
+        model.initial_state()
+        for state, profile in _questions(dag, model):
+            transitions = model.transitions(state, profile)
+            if transitions is not None and has_durations:
+                model.durations(state, profile, transitions)
         return read if "__dict__" not in read else everything
     return everything
+
+
+def _questions(dag: FoundStates, model: Model) -> list[tuple[State, Sequence[int]]]:
+    """States of a DAG, from all its levels, with profiles."""
+    states = states_of(dag, N_WATCHED)
+    if sum(dag.level_sizes) * model.n_profiles <= N_WATCHED:
+        return list(itertools.product(states, model.profiles))
+    draw = random.Random(0)
+    often = [*states, *draw.choices(states, k=max(0, N_WATCHED - len(states)))]
+    return [(state, [draw.randrange(n) for n in model.num_actions_per_agent]) for state in often]
 
 
 def _watched(kind: Any, read: set[str]) -> type:

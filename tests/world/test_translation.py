@@ -248,7 +248,7 @@ def test_whatever_of_an_object_was_changed_its_values_are_those_of_a_new_object(
     assert from_multigrid(env) is first
     change(env)
     change(new)
-    with pytest.raises(TranslationError, match="with probability|goes on"):
+    with pytest.raises(TranslationError, match=r"with probability|goes on"):
         from_multigrid(env)
     found, expected = (compute_human_policy_prior(one, [0, 1], quiet=True).solution for one in (env, new))
     assert found.dag.n_states == expected.dag.n_states < enumerate_dag(first, progress=False).n_states
