@@ -306,6 +306,16 @@ def test_a_private_attribute_that_is_read_rarely_makes_another_world(kind: type[
     assert value_of(world) == value_of(new) != before
 
 
+def test_durations_are_asked_in_each_call_and_states_are_not_enumerated_again() -> None:
+    world = Lasting()
+    value_of(world)
+    both, dag = world._n_asked, enumerate_dag(Lasting(), progress=False)
+    n_entries = 4 * sum(dag.level_sizes[:-1])
+    value_of(world)
+    assert world._n_asked - both == n_entries  # about what goes on, with four profiles
+    assert both == n_entries + 4 * dag.n_states  # which also found the states
+
+
 def test_what_has_no_digest_is_the_same_as_long_as_it_is_not_replaced() -> None:
     world = Path()
     world.window = (n for n in range(3))  # type: ignore[attr-defined]
