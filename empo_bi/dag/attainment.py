@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -160,7 +160,7 @@ class _Recognised:
     generator: object
     said: list[object]
     fixed: FixedGoals | None
-    levels: weakref.ref[Any] | None  # of the DAG whose states it was asked about
+    levels: weakref.ref[object] | None  # of the DAG whose states it was asked about
 
     def is_about(self, generator: object, said: list[object], dag: FoundStates | None) -> bool:
         is_same = self.generator is generator and self.said == said

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from empo_bi.types import IndexArray
 from empo_bi.world.as_model import Model
 from empo_bi.world.goals import PossibleGoal, PossibleGoalGenerator, ReachRectangleGoal
 from empo_bi.world.model import State
@@ -29,10 +30,12 @@ N_FOUND = 300  # states of a DAG
 class FoundStates(Protocol):
     """A finished DAG."""
 
-    levels: Any
     level_sizes: list[int]
 
-    def states(self, t: int, place_M: Any = None) -> list[Any]: ...
+    @property
+    def levels(self) -> object: ...
+
+    def states(self, t: int, place_M: IndexArray | None = None) -> list[State]: ...
 
 
 class UsersGoals:

@@ -10,14 +10,14 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 
 from empo_bi.runtime.digests import digest
 from empo_bi.types import Json
 
-NamedDigest = Callable[[Any], str]  # of a user's class or module
-StandIn = Callable[[Any], Any]  # what stands for an object, or the object itself
+NamedDigest = Callable[[object], str]  # of a user's class or module
+StandIn = Callable[[object], object]  # what stands for an object, or the object itself
+Reduced = tuple[type, tuple[object, ...]]  # what is made of which parts; NotImplemented leaves it to pickle
 
 
 def globals_used_by(function: FunctionType) -> Json:
@@ -31,14 +31,14 @@ def globals_used_by(function: FunctionType) -> Json:
     return {name: value for name, value in found.items() if not is_library(home_of(value))}
 
 
-def home_of(value: Any) -> str | None:
+def home_of(value: object) -> str | None:
     """The module of a function or class, the name of a module; None for values."""
     if isinstance(value, ModuleType):
         return value.__name__
     return value.__module__ if isinstance(value, type | FunctionType | BuiltinFunctionType) else None
 
 
-def bytecode(code: CodeType) -> Any:
+def bytecode(code: CodeType) -> list[object]:
     constants = [bytecode(constant) if isinstance(constant, CodeType) else constant for constant in code.co_consts]
     return [code.co_name, code.co_code, code.co_names, code.co_varnames, constants]
 
@@ -82,7 +82,7 @@ class _Pickler(pickle.Pickler):
         self._of_named, self._above, self._stands_for = of_named, above, stands_for
         self._met: dict[FunctionType, int] = {}  # by the order in which they were met: some call themselves
 
-    def reducer_override(self, thing: Any) -> Any:
+    def reducer_override(self, thing: object) -> Reduced:
         """Asked about all but numbers, texts and collections."""
         if isinstance(thing, FunctionType) and not is_library(thing.__module__):
             return self._function(thing)
@@ -95,7 +95,7 @@ class _Pickler(pickle.Pickler):
         other = self._stands_for(thing)
         return NotImplemented if other is thing else (list, (other,))
 
-    def _function(self, function: FunctionType) -> Any:
+    def _function(self, function: FunctionType) -> Reduced:
         if function in self._met:
             return str, (f"function {self._met[function]}",)
         self._met[function] = len(self._met)
@@ -110,7 +110,7 @@ class _Pickler(pickle.Pickler):
         )
 
 
-def _content_of(cell: Any) -> object:
+def _content_of(cell: CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet

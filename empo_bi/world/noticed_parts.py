@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 from empo_bi.runtime.functions import digest_of_values, is_library
 from empo_bi.world.python_model import NOT_PART_OF_A_WORLD, attributes_of
@@ -32,7 +31,8 @@ class Itself:
 
 def noticed_parts(thing: object) -> Parts:
     """The attributes of an object, and what its classes have, as far as they are the user's own."""
-    own = {("", name): part_of(value, [thing]) for name, value in vars(thing).items() if name not in NOT_PART_OF_A_WORLD}
+    attributes: dict[str, object] = getattr(thing, "__dict__", {})
+    own = {("", name): part_of(value, [thing]) for name, value in attributes.items() if name not in NOT_PART_OF_A_WORLD}
     inherited = {
         (f"{place} {base.__qualname__}", name): Itself(value) if hasattr(value, "__get__") else part_of(value, [thing])
         for place, base in enumerate(type(thing).__mro__)
@@ -58,7 +58,7 @@ def part_of(thing: object, above: list[object]) -> Part:
         return Itself(thing)
 
 
-def content_of_world(thing: Any) -> Any:
+def content_of_world(thing: object) -> object:
     """A world that another one holds, without what planning leaves there, and what draws random numbers."""
     is_world = inspect.getattr_static(thing, "transition_probabilities", None) is not None
     return (type(thing).__qualname__, attributes_of(thing)) if is_world else thing
