@@ -73,7 +73,7 @@ def _can_be_used(found: GoalAnswers, dag: Dag, world: World) -> bool:
     if found.are_large or not found.has_interchangeable_goals:
         return False
     # Where the DAG has a snapshot of its own, that knows which attributes change when the world is asked.
-    return found.snapshot is None or (dag.snapshot or found.snapshot).is_of(world)
+    return found.snapshot is None or (dag.snapshot or found.snapshot).is_of(world, dag)
 
 
 class _GoalHasher(ContentHasher):
