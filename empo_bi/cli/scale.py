@@ -48,7 +48,7 @@ def next_steps(place: str | None, name: str) -> list[str]:
     """What to type next: commands that look through a run that was kept at a place, or how to keep one."""
     if place is None:
         folder = shlex.quote(f"runs/{name}")
-        return [f"next: the same with --out {folder} keeps this run; then empo-bi report {folder} --out report.html"]
+        return [f"next: add --out {folder} to keep this run; then empo-bi report {folder} --out report.html"]
     run = shlex.quote(place)
     return [
         f"next: empo-bi report {run} --out report.html writes a page to look through; empo-bi rollout {run} shows episodes"

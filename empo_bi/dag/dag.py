@@ -266,7 +266,11 @@ class Dag(Displayed):
                 inside, place = places_in(self.levels.members(t), np.array([body], dtype=np.int64))
                 if inside[0]:
                     return t, int(place[0])
-        raise InvalidStateError(f"{state!r} cannot be reached" + ("" if self.is_finished else " on the levels found so far"))
+        so_far = "" if self.is_finished else " on the levels found so far"
+        raise InvalidStateError(
+            f"{short_repr(state, 300)} cannot be reached{so_far} from the start within levels 0 to {self.horizon}; "
+            "dag.states(t) lists the states of level t"
+        )
 
     def bodies_of(self, state: Any) -> list[int]:
         """The number of the body of a state, in a list; none if it is not a state of this DAG."""

@@ -111,13 +111,16 @@ class TabularHumanPolicyPrior(HumanPolicyPrior):
         """
         by_human = self.values.get(state)
         if by_human is None:
-            raise KeyError(f"state {short_repr(state)} is terminal, or not one of those that this prior knows")
+            raise KeyError(f"state {short_repr(state)} has no policy here: it is terminal, or cannot be reached")
         if human_agent_index not in by_human:
             raise KeyError(f"agent {human_agent_index} is not among the humans of this prior, {list(by_human)}")
         by_goal = by_human[human_agent_index]
         if possible_goal is not None:
             if possible_goal not in by_goal:
-                raise KeyError(f"{possible_goal!r} is not among the goals that this prior has for human {human_agent_index}")
+                raise KeyError(
+                    f"{possible_goal!r} is not among the goals that this prior has for human {human_agent_index}: "
+                    f"{short_repr(list(by_goal), 200)}"
+                )
             policy: FloatArray = by_goal[possible_goal]  # type: ignore[assignment]
             return policy
         generator = self._generator()

@@ -300,7 +300,10 @@ def _check_answers(manifest: Json) -> None:
         )
     described = {"attained": "goal_labels" in manifest, "joint": bool(profiles), "listed": "weight" in answers}
     if any((name in answers) != is_there for name, is_there in described.items()):
-        raise FormatError("fields 'answers' and 'human_profiles' do not fit together")
+        raise FormatError(
+            f"field 'answers' is {shown(answers)}; 'attained' needs goal_labels, 'joint' needs human_profiles, and 'listed' "
+            "and 'weight' come together"
+        )
 
 
 def check_solution_marker(marker: Json) -> None:

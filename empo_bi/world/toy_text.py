@@ -54,7 +54,7 @@ def matrix_of_table(table: Mapping[Any, Any], start: int) -> tuple[csr_array, di
         n_actions = len(table[0])
         odd = next((s for s in range(n_states) if set(table[s]) != set(range(n_actions))), None)
         if odd is not None:
-            raise ValueError(f"state {odd} has actions {sorted(table[odd])}, state 0 has {n_actions}")
+            raise ValueError(f"state {odd} has actions {sorted(table[odd])}; expected 0 to {n_actions - 1}, as in state 0")
         entries = [
             (s * n_actions + a, index(successor), float(probability), bool(terminated))
             for s in range(n_states)

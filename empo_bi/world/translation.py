@@ -228,7 +228,8 @@ def _compare_in(state: State, model: PythonModel, world: GridWorld, draw: random
     theirs, ours = model.transitions(state, profile), world.transition_probabilities(state, profile)
     if theirs is None or ours is None:
         if theirs is not ours:
-            raise TranslationError(f"only one of both goes on in state {short_repr(state, 300)}")
+            ends, goes_on = ("environment", "translation") if theirs is None else ("translation", "environment")
+            raise TranslationError(f"the {ends} ends in state {short_repr(state, 300)}, where the {goes_on} goes on")
         return None
     _compare(state, profile, theirs, ours)
     if model.has_own_durations and any(d != 1 for d in model.durations(state, profile, theirs)):

@@ -53,7 +53,7 @@ def test_the_text_has_the_summary_and_the_policy_in_words() -> None:
     with solve(world, Params(beta_r=50), progress=False) as solution:
         assert lines[2:-1] == str(value_scale(solution)).splitlines()
     assert lines[-1] == (
-        "next: the same with --out runs/asymmetric_freeing keeps this run; then empo-bi report runs/asymmetric_freeing "
+        "next: add --out runs/asymmetric_freeing to keep this run; then empo-bi report runs/asymmetric_freeing "
         "--out report.html"
     )
 

@@ -399,7 +399,7 @@ def dies_at_step_1(joint: Any) -> Any:
         ({"goal_weights": [[1.0]]}, "goal_weights"),
         ({"goal_labels": [["a"]]}, "goal_labels"),
         ({"answers": ["attained", "everything"]}, "answers"),
-        ({"answers": ["attained", "joint"]}, "do not fit together"),
+        ({"answers": ["attained", "joint"]}, "'joint' needs human_profiles"),
         ({"goal_weights": [[-1.0, 0, 0, 0], [0, 0, 0, 0]]}, "negative"),
         ({"goal_weights": [[1e301, 0, 0, 0], [0, 0, 0, 0]]}, "above 1e+300"),
         ({"content": {"robots": [0, 2]}}, "share agents"),
