@@ -99,7 +99,7 @@ def test_a_solution_is_shown_though_there_is_no_memory_to_compare_it(monkeypatch
     monkeypatch.setattr("empo_bi.analysis.scale.scale_within", refuse)
     done = invoke("solve", "locked_in", "--steps", 4)
     assert done.exit_code == 0
-    assert "V_r was not compared with that of other robots: evaluating: too much" in done.stdout
+    assert "V_r was not compared with that of other robots, which takes more than the memory limit" in done.stdout
 
 
 def test_without_robots_or_steps_nothing_is_compared() -> None:
