@@ -164,8 +164,8 @@ def test_a_call_for_what_is_not_in_the_table_is_a_key_error(
 @pytest.mark.parametrize(
     ("state", "human", "problem"),
     [
-        (TERMINAL, 0, "is terminal, or not one of those"),
-        (UNKNOWN, 0, "is terminal, or not one of those"),
+        (TERMINAL, 0, "has no policy here: it is terminal, or cannot be reached"),
+        (UNKNOWN, 0, "has no policy here: it is terminal, or cannot be reached"),
         (START, 1, r"agent 1 is not among the humans of this prior, \[2, 0\]"),
     ],
 )
