@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from empo_bi.errors import DamagedStoreError, EmpoError
 from empo_bi.runtime.ordinary_files import is_plain_name
 from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.opening import open_stored
-from empo_bi.solving.run_manifest import REMEDY, is_half_written, openable, read_manifest
+from empo_bi.solving.run_manifest import REMEDY, is_about, is_half_written, openable, read_manifest
 from empo_bi.store.location import BUILDING, place_of
 from empo_bi.store.small_files import Folder
 from empo_bi.store.solution_folders import SOLUTION, is_url
@@ -91,18 +90,11 @@ def wrong_summary(store: str | os.PathLike[str], run: Json) -> list[str]:
 def _wrong_columns(store: str | os.PathLike[str], run: Json, found: Json) -> list[str]:
     """Numbers in the summary of a batch's run that are not those of its solution."""
     said = run.get("columns", {})
-    wrong = [name for name, value in found.items() if not _is_about(said.get(name), value)]
+    wrong = [name for name, value in found.items() if not is_about(said.get(name), value)]
     return [
         f"{store}: the summary of this run says {name} {short_repr(said.get(name))}, the solution {found[name]!r}. {REMEDY}"
         for name in wrong[:5]
     ]
-
-
-def _is_about(said: object, found: object) -> bool:
-    """Whether two numbers are the same but for rounding on another machine."""
-    if isinstance(said, float) and isinstance(found, float):
-        return math.isclose(said, found, rel_tol=1e-6, abs_tol=1e-9) or (math.isnan(said) and math.isnan(found))
-    return type(said) is type(found) and said == found
 
 
 def links_at(path: object) -> list[str]:

@@ -26,7 +26,7 @@ from empo_bi.runtime.wording import short_repr
 from empo_bi.solving.enumeration import enumerated, open_dag
 from empo_bi.solving.options import Resources, Roles, Storage, resources_from
 from empo_bi.solving.pipeline import Pipeline
-from empo_bi.solving.run_manifest import REMEDY, openable, read_manifest
+from empo_bi.solving.run_manifest import REMEDY, is_about, openable, read_manifest
 from empo_bi.solving.solution_list import lines_of
 from empo_bi.solving.world_reference import WorldReference
 from empo_bi.store.small_files import Folder
@@ -210,13 +210,7 @@ def _wrong_columns(run: Json, solution: Solution) -> list[str]:
     if not all(solution.results.has(0, name) for name in ("xh", "qr", "vr")):
         return []
     columns, found = run["columns"], provider_of("Solution.columns")(solution, per_goal=run["asked"]["per_goal"])
-    return [name for name, number in found.items() if name in columns and not _are_close(columns[name], number)]
-
-
-def _are_close(said: object, found: float) -> bool:
-    if not isinstance(said, int | float):
-        return said is None and math.isnan(found)  # as JSON has it
-    return math.isclose(said, found, rel_tol=1e-6, abs_tol=1e-12) or (math.isnan(said) and math.isnan(found))
+    return [name for name, number in found.items() if name in columns and not is_about(columns[name], number)]
 
 
 def _may_do_without_world(run: Json | None, given: Given, trust: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from empo_bi.errors import DamagedStoreError, StoreVersionError
 from empo_bi.runtime.digests import checksum_of_json
@@ -76,3 +77,12 @@ def write_manifest(folder: Folder, manifest: Json) -> None:
 def openable(manifest: Json) -> Json | None:
     """The manifest of a solution that can be opened: this one, or that of an earlier attempt."""
     return manifest if manifest["status"] == FINISHED or manifest.get("store") is not None else manifest.get("before")
+
+
+def is_about(said: object, found: object) -> bool:
+    """Whether a number of a manifest is the one that was found, but for rounding on another machine."""
+    if isinstance(found, float) and math.isnan(found):
+        return said is None or (isinstance(said, float) and math.isnan(said))
+    if isinstance(said, float) and isinstance(found, float):
+        return math.isclose(said, found, rel_tol=1e-6, abs_tol=1e-9)
+    return type(said) is type(found) and said == found
